@@ -1,0 +1,75 @@
+# What a newcomer can do. `make help` prints it; everything below needs only git, make and Python 3.11+.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+KUBE ?= 1.36
+ROWS ?=
+export KUBE
+
+VENV := .venv
+BIN := $(VENV)/bin
+# Nothing of the caller's Python may leak in: what runs is what the lock files name.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX
+
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
+	&& { command -v $$p; break; }; done)
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
+INSTALL := $(BIN)/uv pip sync --quiet --require-hashes --python $(BIN)/python
+
+.PHONY: help up test test-kubernetes check generate bench kube-binaries lock clean
+
+help: ## list these commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
+
+up: $(VENV)/ready-to-run ## run applecart on this machine until Ctrl-C
+	@$(BIN)/applecart up
+
+test: check ## check, then every test that needs no Kubernetes
+	$(BIN)/pytest -m "not kubernetes"
+
+test-kubernetes: $(VENV)/ready-to-develop kube-binaries ## the tests on a real kube-apiserver (KUBE=1.33 for the oldest we support)
+	$(BIN)/pytest -m kubernetes
+
+check: $(VENV)/ready-to-develop ## ruff, mypy --strict, import layers, generated files
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m applecart.cli.generate --check
+
+generate: $(VENV)/ready-to-develop ## write the CRDs and reference pages again from the types
+	$(BIN)/python -m applecart.cli.generate
+
+bench: $(VENV)/ready-to-develop ## speed and memory as ratios against a peer (ROWS=pattern for some)
+	$(BIN)/python -m bench $(if $(ROWS),--rows '$(ROWS)')
+
+kube-binaries: $(VENV)/ready-to-develop ## build etcd, kube-apiserver and friends once, into a cache
+	@$(BIN)/python tests/kubernetes/build.py --kube $(KUBE)
+
+lock: $(VENV)/uv ## choose dependency versions again (writes requirements/*.lock)
+	$(COMPILE) --upgrade requirements/uv.in -o requirements/uv.lock
+	$(COMPILE) --upgrade pyproject.toml requirements/build.in -o requirements/run.lock
+	$(COMPILE) --upgrade pyproject.toml --group dev -c requirements/run.lock requirements/uv.in requirements/build.in -o requirements/dev.lock
+
+clean: ## remove what the commands above made in this folder
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(VENV)/uv: requirements/uv.lock
+	@test -n "$(PYTHON)" || { echo "applecart needs Python 3.11 or newer with the venv module; none of python3.13, python3.12, python3.11, python3 is." >&2; exit 1; }
+	@test -x $(BIN)/python || { echo "creating $(VENV) with $(PYTHON)"; $(PYTHON) -m venv $(VENV); }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null # uv's sync removes pip
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.lock
+	@touch $@
+
+$(VENV)/ready-to-run: requirements/run.lock pyproject.toml $(VENV)/uv
+	@echo "installing what applecart needs to run (requirements/run.lock)"
+	@test -e $(VENV)/ready-to-develop || $(BIN)/uv pip install --quiet --require-hashes --python $(BIN)/python -r requirements/run.lock
+	@$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --python $(BIN)/python -e .
+	@touch $@
+
+$(VENV)/ready-to-develop: requirements/dev.lock pyproject.toml $(VENV)/uv
+	@echo "installing what applecart's tests need (requirements/dev.lock)"
+	@$(INSTALL) requirements/dev.lock
+	@$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --python $(BIN)/python -e .
+	@touch $@ $(VENV)/ready-to-run

@@ -1,0 +1,242 @@
+"""A kind of object, kept in memory and up to date.
+
+List once, watch from there, list again only when the server forgot the revision we are at, or when a periodic relist is due.
+Whatever happens to the connection, the cache is never emptied and never guessed: it stays as last known (`trouble` says since
+when and why) until the API answers again, and then it becomes equal to what the API holds. Deletions that happened unseen are
+reported like any other.
+
+Readers get frozen objects and must not wait for the network; handlers are plain functions and must not block.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import aclosing
+from typing import Generic, TypeVar
+
+import msgspec
+
+from applecart.api.meta import Key, Object
+from applecart.errors import ApplecartError
+from applecart.kube.backoff import Pace
+from applecart.kube.cache import Cache, Change, IndexFunction, Replacement
+from applecart.kube.client import PAGE_SIZE, Client
+from applecart.kube.codec import Frame
+from applecart.kube.errors import Expired
+from applecart.kube.watch import IDLE_S, WATCH_S, watch
+from applecart.observe.logs import logger
+
+K = TypeVar("K", bound=Object)
+Handler = Callable[[Change[K]], None]
+
+log = logger(__name__)
+
+
+class Tuning(msgspec.Struct, frozen=True):
+    """How patient an informer is. The defaults suit production; tests and simulations shorten them."""
+
+    page_size: int = PAGE_SIZE
+    watch_s: int = WATCH_S
+    idle_s: float = IDLE_S
+    relist_s: float = 3600.0  # belt and braces: a missed event would be repaired within the hour
+    pace: Pace = Pace(first_s=0.5, longest_s=30.0)
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """Why the cache may be behind."""
+
+    since: float  # monotonic seconds
+    because: str
+
+
+class Informer(Generic[K]):
+    def __init__(
+        self,
+        client: Client,
+        kind: type[K],
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        indexes: Mapping[str, IndexFunction[K]] | None = None,
+        tuning: Tuning = Tuning(),  # noqa: B008 (frozen)
+    ) -> None:
+        self.kind = kind
+        self.trouble: Trouble | None = None
+        self.revision = ""
+        self._client = client
+        self._namespace = namespace
+        self._labels = labels
+        self._fields = fields
+        self._tuning = tuning
+        self._cache: Cache[K] = Cache(indexes)
+        self._handlers: list[Handler[K]] = []
+        self._waiters: list[asyncio.Future[None]] = []
+        self._is_synced = False
+        self._heard = False  # whether a watch brought anything since the last list
+
+    # Reading
+
+    def __len__(self) -> int:
+        return len(self._cache)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._cache)
+
+    def get(self, key: Key) -> K | None:
+        return self._cache.get(key)
+
+    def keys(self) -> Iterable[Key]:
+        return self._cache.keys()
+
+    def by_index(self, index: str, value: str) -> list[K]:
+        return self._cache.by_index(index, value)
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether a whole list has arrived at least once."""
+        return self._is_synced
+
+    async def synced(self) -> None:
+        """The barrier before which nobody may conclude that an object does not exist."""
+        await self.wait_until(lambda: self._is_synced)
+
+    async def wait_until(self, holds: Callable[[], bool]) -> None:
+        """Wait for a sentence about the cache to become true."""
+        while not holds():
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+
+    def on_change(self, handler: Handler[K]) -> None:
+        """Call `handler` for every change from now on, beginning with what is already known."""
+        self._handlers.append(handler)
+        for obj in list(self._cache):
+            self._tell(handler, Change(obj.key, None, obj))
+
+    # Following
+
+    async def run(self) -> None:
+        """Follow the API until cancelled."""
+        failures = 0
+        while True:
+            try:
+                await self._relist()
+                await self._follow()
+                failures = 0
+            except ApplecartError as error:
+                failures = 1 if self._heard else failures + 1
+                await self._rest(failures, error)
+            except Exception as error:
+                # A bug of ours: the cache may be wrong, so it is built again from the truth.
+                log.exception("informer failed, listing again", kind=self._what)
+                failures += 1
+                await self._rest(failures, error)
+
+    async def _relist(self) -> None:
+        replacement = Replacement(self._cache)
+
+        def begin() -> Callable[[Iterable[K]], None]:
+            nonlocal replacement
+            replacement = Replacement(self._cache)
+            return replacement.offer
+
+        self._heard = False
+        self.revision = await self._client.read_list(
+            self.kind,
+            begin,
+            self._namespace,
+            labels=self._labels,
+            fields=self._fields,
+            page_size=self._tuning.page_size,
+        )
+        changes = replacement.commit()
+        self._is_synced = True
+        self._recovered()
+        self._publish(changes)
+
+    async def _follow(self) -> None:
+        """Watch, again and again, until the next relist is due."""
+        now = asyncio.get_running_loop().time
+        relist_at = now() + self._tuning.relist_s * (0.9 + self._client.clock.random.random() / 5)
+        failures = 0
+        while (left_s := relist_at - now()) > 0:
+            began = now()
+            try:
+                frames_seen = await self._watch_once(min(self._tuning.watch_s, max(1, int(left_s))))
+            except Expired:
+                raise
+            except ApplecartError as error:
+                failures += 1
+                await self._rest(failures, error)
+            else:
+                # A server that ends every watch at once must not turn us into a load generator.
+                hasty = not frames_seen and now() - began < 1.0
+                failures = failures + 1 if hasty else 0
+                if hasty:
+                    await asyncio.sleep(self._tuning.pace.wait_s(failures, self._client.clock.random))
+
+    async def _watch_once(self, watch_s: int) -> bool:
+        """One watch to its end; whether it brought anything."""
+        seen = False
+        async with aclosing(
+            watch(
+                self._client,
+                self.kind,
+                self.revision,
+                self._namespace,
+                labels=self._labels,
+                fields=self._fields,
+                watch_s=watch_s,
+                idle_s=self._tuning.idle_s,
+            )
+        ) as batches:
+            async for frames in batches:
+                self._recovered()
+                if frames:
+                    seen = self._heard = True
+                    self._apply(frames)
+        return seen
+
+    def _apply(self, frames: list[Frame[K]]) -> None:
+        changes: list[Change[K]] = []
+        for frame in frames:
+            if frame.type == "ADDED" or frame.type == "MODIFIED":
+                changes += self._cache.put(frame.object)
+            elif frame.type == "DELETED":
+                changes += self._cache.remove(frame.object.key, frame.object)
+        self.revision = frames[-1].object.metadata.resource_version
+        self._publish(changes)
+
+    # Telling
+
+    def _publish(self, changes: list[Change[K]]) -> None:
+        for handler in self._handlers:
+            for change in changes:
+                self._tell(handler, change)
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _tell(self, handler: Handler[K], change: Change[K]) -> None:
+        try:
+            handler(change)
+        except Exception:
+            log.exception("a change handler failed", kind=self._what, object=change.key)
+
+    @property
+    def _what(self) -> str:
+        return self.kind.resource.label
+
+    def _recovered(self) -> None:
+        if self.trouble is not None:
+            away_s = asyncio.get_running_loop().time() - self.trouble.since
+            log.info("the API answers again", kind=self._what, away_s=round(away_s, 1))
+            self.trouble = None
+
+    async def _rest(self, failures: int, error: Exception) -> None:
+        """Say once that the cache may be behind, then wait before trying again."""
+        if self.trouble is None:
+            self.trouble = Trouble(since=asyncio.get_running_loop().time(), because=str(error))
+            log.warning("cannot follow the API, keeping what is known", kind=self._what, because=str(error))
+        await asyncio.sleep(self._tuning.pace.wait_s(failures, self._client.clock.random))

@@ -1,0 +1,60 @@
+"""The seam between the client and whatever answers it.
+
+A transport carries one request and brings back bytes; it knows nothing of kinds, retries or watches. `applecart.kube.http`
+speaks HTTP(S) to a real API server; the embedded API server plugs in here in-process, so that a whole fleet runs on virtual
+time without a socket. A transport raises `Unreachable` or `DeadlineExceeded` when there was no answer, and never turns an HTTP
+status into an exception: that is the client's work.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+JSON = "application/json"
+
+
+class Request(msgspec.Struct, frozen=True):
+    method: str
+    path: str  # without query: "/api/v1/namespaces/ci/pods"
+    query: tuple[tuple[str, str], ...] = ()
+    body: bytes | None = None
+    content_type: str = JSON
+    accept: str = JSON
+    deadline_s: float = 30.0  # of the whole call; of a stream, until its headers have arrived
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+class Response(msgspec.Struct, frozen=True):
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = {}  # names in lower case
+
+
+class Stream(Protocol):
+    """An open answer whose body arrives over time."""
+
+    status: int
+    headers: Mapping[str, str]  # names in lower case
+
+    async def read(self) -> bytes:
+        """Whatever has arrived, waiting for at least one byte; b"" when the server ended the body properly.
+
+        A body that breaks off raises `Unreachable`: the end of a stream and its loss are different things.
+        """
+
+    async def aclose(self) -> None:
+        """Give the answer up; safe to call twice."""
+
+
+class Transport(Protocol):
+    async def send(self, request: Request) -> Response:
+        """One call, its whole answer."""
+
+    async def open(self, request: Request) -> Stream:
+        """One call whose answer is read as it comes. The caller closes it."""
+
+    async def aclose(self) -> None:
+        """Release connections; calls under way end with `Unreachable`."""

@@ -5,24 +5,28 @@ import sys
 import time
 
 from lightkube import AsyncClient, KubeConfig
-from lightkube.config.models import Cluster, User
 from lightkube.resources.core_v1 import Pod
 
 from bench.gauge import rss_bytes, since_process_start_s
 from bench.informer_side import Measured, report
 
 
-async def main(url: str, events: int) -> None:
-    client = AsyncClient(KubeConfig.from_one(cluster=Cluster(server=url), user=User(token="bench")))
+def key_of(pod: Pod) -> tuple[str | None, str | None]:
+    assert pod.metadata
+    return pod.metadata.namespace, pod.metadata.name
+
+
+async def main(kubeconfig: str, events: int) -> None:
+    client = AsyncClient(KubeConfig.from_file(kubeconfig))
     before_bytes = rss_bytes()
     began = time.perf_counter()
     listing = client.list(Pod, namespace="*", chunk_size=500)
-    pods = {(pod.metadata.namespace, pod.metadata.name): pod async for pod in listing}
+    pods = {key_of(pod): pod async for pod in listing}
     ready_s, listed_s = since_process_start_s(), time.perf_counter() - began
     first_event = 0.0
     seen = 0
     async for _, pod in client.watch(Pod, namespace="*", resource_version=listing.resourceVersion):
-        pods[pod.metadata.namespace, pod.metadata.name] = pod
+        pods[key_of(pod)] = pod
         seen += 1
         if seen == 1:
             first_event = time.perf_counter()

@@ -8,14 +8,15 @@ from applecart.api.pods import Pod
 from applecart.clock import SystemClock
 from applecart.kube.cache import Change
 from applecart.kube.client import Client
-from applecart.kube.http import HttpTransport
+from applecart.kube.connect import connect
 from applecart.kube.informer import Informer
 from bench.gauge import rss_bytes, since_process_start_s
 from bench.informer_side import Measured, report
 
 
-async def main(url: str, events: int) -> None:
-    client = Client(HttpTransport.to(url), SystemClock())
+async def main(kubeconfig: str, events: int) -> None:
+    clock = SystemClock()
+    client = Client(connect(kubeconfig, None, clock), clock)
     before_bytes = rss_bytes()
     informer = Informer(client, Pod, indexes={"node": lambda pod: (pod.spec.node_name,)})
     began = time.perf_counter()

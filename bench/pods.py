@@ -153,7 +153,9 @@ def encoded(value: Any) -> bytes:
 
 def _managed(manager: str, operation: str, stamp: str) -> dict[str, Any]:
     keys = ("apiVersion", "kind", "name", "uid", "controller", "image", "env", "resources", "tolerations", "phase", "reason")
-    fields = {f"f:{key}": {".": {}, f'k:{{"name":"{key}"}}': {".": {}, f"f:{key}Name": {}, "f:value": {}}} for key in keys}
+    fields: dict[str, Any] = {
+        f"f:{key}": {".": {}, f'k:{{"name":"{key}"}}': {".": {}, f"f:{key}Name": {}, "f:value": {}}} for key in keys
+    }
     return {
         "manager": manager,
         "operation": operation,

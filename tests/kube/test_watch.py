@@ -105,6 +105,19 @@ def test_revisions_that_are_no_numbers_have_no_order() -> None:
     assert lines.error is None
 
 
+def test_a_null_where_an_object_or_list_belongs_is_an_absence() -> None:
+    """Go writes null for a nil map; one such object must not stop the watch of a whole kind."""
+    lines = reader()
+    assert revisions(lines.feed(line(2, labels=None, annotations=None, finalizers=None) + line(3))) == ["2", "3"]
+    assert lines.error is None
+
+
+def test_an_error_event_without_a_status_is_refused() -> None:
+    lines = reader()
+    assert lines.feed(b'{"type":"ERROR","object":"oops"}\n') == []
+    assert isinstance(lines.error, Garbled)
+
+
 def test_an_event_of_the_wrong_shape_is_refused() -> None:
     lines = reader()
     assert lines.feed(b'{"type":"ADDED","object":{"metadata":{"labels":["no","map"]}}}\n') == []

@@ -17,5 +17,5 @@ class Pace(msgspec.Struct, frozen=True):
         Between half and the whole of the doubled step, so that clients that failed together do not come back together.
         """
         exponent = min(max(failures, 1) - 1, 60)  # 2**60 steps are beyond any cap; more would overflow a float
-        step_s = min(self.first_s * 2**exponent, self.longest_s)
+        step_s = min(self.first_s * 2.0**exponent, self.longest_s)
         return step_s * (0.5 + chance.random() / 2)

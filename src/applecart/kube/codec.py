@@ -37,17 +37,32 @@ class Frame(msgspec.Struct, Generic[K], frozen=True, gc=False):
 
 
 class Decoder(Generic[T]):
-    """A msgspec decoder whose failures are ours."""
+    """A msgspec decoder whose failures are ours, and which knows that null means absent.
+
+    Go writes null for a list or map that is not there, in places that no schema names. The strict decoder refuses it; only
+    then is the document read a second time, without its nulls.
+    """
 
     def __init__(self, kind: Any, what: str) -> None:
-        self._decode = msgspec.json.Decoder(kind).decode
+        self._kind = kind
         self._what = what
+        self.strict = msgspec.json.Decoder(kind).decode  # for hot loops, which handle its errors with `decode`
 
     def decode(self, body: bytes) -> T:
         try:
-            return self._decode(body)  # type: ignore[no-any-return]
-        except msgspec.MsgspecError as error:
-            raise Garbled(f"the API server's {self._what} cannot be read: {error}") from None
+            return self.strict(body)  # type: ignore[no-any-return]
+        except msgspec.MsgspecError as strict_error:
+            try:
+                document = without_nulls(msgspec.json.decode(body))
+                return msgspec.convert(document, self._kind)  # type: ignore[no-any-return]
+            except msgspec.MsgspecError:
+                raise Garbled(f"the API server's {self._what} cannot be read: {strict_error}") from None
+
+
+def without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: without_nulls(inner) for name, inner in value.items() if inner is not None}
+    return [without_nulls(inner) for inner in value if inner is not None] if isinstance(value, list) else value
 
 
 def decoder(kind: type[K]) -> Decoder[K]:
@@ -60,6 +75,11 @@ def list_decoder(kind: type[K]) -> Decoder[ListPage[K]]:
     return made
 
 
+def frame_decoder(kind: type[K]) -> Decoder[Frame[K]]:
+    made: Decoder[Frame[K]] = _frame_decoder(kind)
+    return made
+
+
 @cache
 def _decoder(kind: type[Object]) -> Any:
     return Decoder(kind, kind.__name__)
@@ -68,6 +88,11 @@ def _decoder(kind: type[Object]) -> Any:
 @cache
 def _list_decoder(kind: type[Object]) -> Any:
     return Decoder(ListPage[kind], f"list of {kind.resource.plural}")  # type: ignore[valid-type]
+
+
+@cache
+def _frame_decoder(kind: type[Object]) -> Any:
+    return Decoder(Frame[kind], f"watch of {kind.resource.plural}")  # type: ignore[valid-type]
 
 
 def with_type(obj: K) -> K:

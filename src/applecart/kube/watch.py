@@ -7,15 +7,14 @@ are refused (`Garbled`); silence beyond `idle_s` means the stream is frozen (`Fr
 
 import asyncio
 from collections.abc import AsyncGenerator
-from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
 
 from applecart.api.meta import Object
-from applecart.errors import Transient
+from applecart.errors import ApplecartError, Transient
 from applecart.kube.client import Client, selector_query
-from applecart.kube.codec import Frame, Garbled
+from applecart.kube.codec import Frame, Garbled, frame_decoder
 from applecart.kube.errors import Status, error_from_status
 from applecart.kube.paths import collection_path
 from applecart.kube.transport import Request
@@ -81,7 +80,7 @@ class FrameReader:
 
     def __init__(self, kind: type[Object], revision: str, call: str) -> None:
         self.error: Exception | None = None
-        self._decode = frame_decoder(kind).decode
+        self._decoder = frame_decoder(kind)
         self._call = call
         self._rest = b""
         self._position = _position(revision)
@@ -90,17 +89,23 @@ class FrameReader:
         """The frames that are complete now. After a bad one `error` is set and the rest is not looked at."""
         lines = (self._rest + chunk).split(b"\n")
         self._rest = lines.pop()
+        strict = self._decoder.strict
         frames: list[Frame[Any]] = []
         for line in lines:
             try:
-                frame = self._decode(line)
-            except msgspec.MsgspecError as error:
+                frame = strict(line)
+                if frame.type == "ERROR":
+                    raise self._refusal(line)
+            except msgspec.MsgspecError:
                 if not line.strip():
                     continue
-                self.error = self._explain(line, error)
-                break
-            if frame.type == "ERROR":
-                self.error = self._explain(line, None)
+                try:
+                    frame = self._read_again(line)
+                except ApplecartError as error:
+                    self.error = error
+                    break
+            except ApplecartError as error:
+                self.error = error
                 break
             position = _position(frame.object.metadata.resource_version)
             if position < self._position:
@@ -115,28 +120,34 @@ class FrameReader:
         if self._rest.strip():
             raise Garbled(f"{self._call}: the stream ended inside an event")
 
-    def _explain(self, line: bytes, error: Exception | None) -> Exception:
-        """An ERROR frame holds a Status instead of an object; anything else that does not decode is garbage."""
+    def _read_again(self, line: bytes) -> Frame[Any]:
+        """A line that is no plain event: an ERROR frame, an object with nulls, or garbage."""
         try:
-            frame = _error_decoder.decode(line)
-        except msgspec.MsgspecError as second:
-            return Garbled(f"{self._call}: an event cannot be read: {error or second}")
-        if frame.type != "ERROR":
-            return Garbled(f"{self._call}: an event cannot be read: {error}")
-        return error_from_status(frame.object, self._call)
+            is_error = _type_decoder.decode(line).type == "ERROR"
+        except msgspec.MsgspecError as error:
+            raise Garbled(f"{self._call}: an event cannot be read: {error}") from None
+        if is_error:
+            raise self._refusal(line)
+        return self._decoder.decode(line)
+
+    def _refusal(self, line: bytes) -> ApplecartError:
+        """An ERROR frame holds a Status instead of an object."""
+        try:
+            return error_from_status(_error_decoder.decode(line).object, self._call)
+        except msgspec.MsgspecError as error:
+            return Garbled(f"{self._call}: an error event cannot be read: {error}")
+
+
+class _TypeFrame(msgspec.Struct, frozen=True):
+    type: str
 
 
 class _ErrorFrame(msgspec.Struct, frozen=True):
-    type: str
     object: Status
 
 
+_type_decoder = msgspec.json.Decoder(_TypeFrame)
 _error_decoder = msgspec.json.Decoder(_ErrorFrame)
-
-
-@cache
-def frame_decoder(kind: type[Object]) -> msgspec.json.Decoder[Frame[Any]]:
-    return msgspec.json.Decoder(Frame[kind])  # type: ignore[valid-type]
 
 
 def _position(revision: str) -> int:

@@ -1,0 +1,40 @@
+"""Writes kubeconfigs for a control plane that applecart started.
+
+The file holds everything inline (address, authority, client certificate and key), so it can be copied to another machine as
+one file. It is as good as the key in it, therefore mode 0600.
+"""
+
+from base64 import b64encode
+from pathlib import Path
+
+import yaml
+
+from applecart.embedded.pki import Pair
+from applecart.embedded.private_file import write_private
+
+NAME = "applecart"  # of the cluster, user and context in the file; kubectl shows it in its prompts
+
+
+def write_kubeconfig(path: Path, url: str, authority_pem: bytes, client: Pair) -> None:
+    """A kubeconfig with one context, which is the current one."""
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": NAME, "cluster": {"server": url, "certificate-authority-data": _base64(authority_pem)}}],
+        "users": [
+            {
+                "name": NAME,
+                "user": {
+                    "client-certificate-data": _base64(client.certificate_pem),
+                    "client-key-data": _base64(client.key_pem.reveal().encode()),
+                },
+            }
+        ],
+        "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME}}],
+        "current-context": NAME,
+    }
+    write_private(path, yaml.safe_dump(content, sort_keys=False).encode())
+
+
+def _base64(content: bytes) -> str:
+    return b64encode(content).decode("ascii")

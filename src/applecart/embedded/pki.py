@@ -1,0 +1,202 @@
+"""The certificates of a control plane that applecart starts itself.
+
+One authority signs what the API server serves with and what its clients show; a key pair signs service-account tokens. Both
+outlive a restart, because tokens and kubeconfigs handed out before must go on working; what an authority issues is cheap and
+is issued anew at each start, so it never expires under a running fleet. Keys are EC P-256 and never leave through text.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from applecart.embedded.private_file import make_private_folder, write_private
+from applecart.errors import BadInput
+from applecart.secrets import Secret
+
+AUTHORITY_LIFETIME = timedelta(days=3650)  # longer than any fleet keeps one control-plane folder
+LEAF_LIFETIME = timedelta(days=365)  # re-issued at each start; no process runs for a year
+NAME_LIMIT_BYTES = 64  # of a user or a group, set by X.509 (ub-common-name, ub-organization-name)
+CLOCK_SKEW = timedelta(minutes=5)  # a client whose clock is behind must not refuse a fresh certificate
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A certificate and its key."""
+
+    certificate_pem: bytes
+    key_pem: Secret
+
+
+@dataclass(frozen=True, slots=True)
+class PairFiles:
+    """Where a certificate and its key lie."""
+
+    certificate: Path
+    key: Path
+
+
+class Authority:
+    """Signs certificates."""
+
+    def __init__(self, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+        self._certificate = certificate
+        self._key = key
+
+    @classmethod
+    def create(cls, name: str, now: datetime) -> "Authority":
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+        certificate = (
+            _unsigned(subject, subject, key.public_key(), now, AUTHORITY_LIFETIME)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_key_usage(signs_certificates=True), critical=True)
+            .add_extension(identifier, critical=False)
+            .sign(key, hashes.SHA256())
+        )
+        return cls(certificate, key)
+
+    @property
+    def pair(self) -> Pair:
+        return Pair(self.certificate_pem, _key_pem(self._key))
+
+    @property
+    def certificate_pem(self) -> bytes:
+        return self._certificate.public_bytes(Encoding.PEM)
+
+    def issue_server(self, names: Iterable[str], now: datetime) -> Pair:
+        """For a server reached under these DNS names and IP addresses. It may show it as a client too, as etcd does."""
+        alternatives = x509.SubjectAlternativeName([_alternative(name) for name in names])
+        usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
+        # Clients look at the alternatives only; a subject must merely not be empty.
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "server")])
+        return self._issue(subject, [alternatives, usage], now)
+
+    def issue_client(self, user: str, groups: Iterable[str], now: datetime) -> Pair:
+        """For a client that Kubernetes shall know as this user in these groups."""
+        groups = list(groups)
+        for name in (user, *groups):
+            if not 0 < len(name.encode()) <= NAME_LIMIT_BYTES:
+                raise BadInput(f"the user or group {name!r} cannot be in a certificate: use 1 to {NAME_LIMIT_BYTES} bytes")
+        subject = x509.Name(
+            [
+                *(x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups),
+                x509.NameAttribute(NameOID.COMMON_NAME, user),
+            ]
+        )
+        return self._issue(subject, [x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])], now)
+
+    def _issue(self, subject: x509.Name, extensions: list[x509.ExtensionType], now: datetime) -> Pair:
+        key = ec.generate_private_key(ec.SECP256R1())
+        identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+        issuer_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        builder = _unsigned(subject, self._certificate.subject, key.public_key(), now, LEAF_LIFETIME)
+        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        builder = builder.add_extension(_key_usage(signs_certificates=False), critical=True)
+        for extension in [*extensions, identifier, issuer_key]:
+            builder = builder.add_extension(extension, critical=False)
+        certificate = builder.sign(self._key, hashes.SHA256())
+        return Pair(certificate.public_bytes(Encoding.PEM), _key_pem(key))
+
+
+def load_or_create_authority(folder: Path, name: str, now: datetime) -> Authority:
+    """The authority kept in this folder under this name; the first call makes it."""
+    files = pair_files(folder, name)
+    if not files.certificate.exists():
+        authority = Authority.create(name, now)
+        write_pair(folder, name, authority.pair)
+        return authority
+    try:
+        certificate = x509.load_pem_x509_certificate(files.certificate.read_bytes())
+        key = load_pem_private_key(files.key.read_bytes(), password=None)
+    except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise _unreadable(files) from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or certificate.public_key() != key.public_key():
+        raise _unreadable(files)
+    return Authority(certificate, key)
+
+
+def load_or_create_token_keys(folder: Path, name: str) -> PairFiles:
+    """The key pair that signs service-account tokens: public half as `.pub`, private half as `.key`."""
+    files = PairFiles(folder / f"{name}.pub", folder / f"{name}.key")
+    if not files.certificate.exists():
+        make_private_folder(folder)
+        key = ec.generate_private_key(ec.SECP256R1())
+        write_private(files.key, _key_pem(key).reveal().encode())
+        public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        write_private(files.certificate, public)
+    return files
+
+
+def pair_files(folder: Path, name: str) -> PairFiles:
+    return PairFiles(folder / f"{name}.crt", folder / f"{name}.key")
+
+
+def write_pair(folder: Path, name: str, pair: Pair) -> PairFiles:
+    """Both as files of mode 0600. The key comes first: a certificate that is there always has its key."""
+    files = pair_files(folder, name)
+    make_private_folder(folder)
+    write_private(files.key, pair.key_pem.reveal().encode())
+    write_private(files.certificate, pair.certificate_pem)
+    return files
+
+
+def _unreadable(files: PairFiles) -> BadInput:
+    return BadInput(
+        f"{files.certificate} and {files.key} are not a certificate authority that applecart made: restore both from a "
+        "backup, or remove both to get a new one, after which every kubeconfig must be handed out anew"
+    )
+
+
+def _alternative(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _unsigned(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, lifetime: timedelta
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCK_SKEW)
+        .not_valid_after(now + lifetime)
+    )
+
+
+def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> Secret:
+    return Secret(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode("ascii"))

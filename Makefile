@@ -23,7 +23,7 @@ help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 up: $(VENV)/ready-to-run ## run applecart on this machine until Ctrl-C
-	@$(BIN)/applecart up
+	@APPLECART_BINARIES=$${APPLECART_BINARIES:-$$($(BIN)/python tests/kubernetes/build.py --kube $(KUBE) --look)} $(BIN)/applecart up
 
 test: check ## check, then every test that needs no Kubernetes
 	$(BIN)/pytest -m "not kubernetes"

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.embedded.stand_ins import DEAF, NEVER_READY, is_alive, named_pipe, put_program
 
 from applecart.embedded.child import Child
 from applecart.errors import BadInput
+from tests.embedded.stand_ins import DEAF, NEVER_READY, is_alive, named_pipe, put_program
 
 pytestmark = pytest.mark.real_time
 

@@ -16,7 +16,7 @@ from applecart.api.autoscaling import Scale
 from applecart.api.meta import Key, Object
 from applecart.clock import Clock
 from applecart.errors import ApplecartError, DeadlineExceeded
-from applecart.kube.codec import ListPage, decoder, list_decoder, with_type
+from applecart.kube.codec import ListPage, decoder, encode_object, list_decoder
 from applecart.kube.errors import Expired, error_from_answer
 from applecart.kube.patches import Merge, Patch
 from applecart.kube.paths import collection_path, object_path
@@ -116,12 +116,12 @@ class Client:
         kind = type(obj)
         path = collection_path(kind.resource, obj.namespace)
         query: Query = (("dryRun", "All"),) if dry_run else ()
-        request = Request("POST", path, query, body=_encode(with_type(obj)))
+        request = Request("POST", path, query, body=encode_object(obj))
         return decoder(kind).decode((await self.call(request, repeatable=False)).body)
 
     async def create_subresource(self, owner: type[Object], key: Key, subresource: str, body: K) -> K:
         """POST to a subresource such as `token`, `binding` or `eviction`."""
-        request = Request("POST", object_path(owner.resource, key, subresource), body=_encode(with_type(body)))
+        request = Request("POST", object_path(owner.resource, key, subresource), body=encode_object(body))
         return decoder(type(body)).decode((await self.call(request, repeatable=False)).body)
 
     async def patch(
@@ -229,8 +229,9 @@ def with_revision(patch: Patch, revision: str) -> Patch:
     if isinstance(patch.body, dict):
         metadata = {**patch.body.get("metadata", {}), "resourceVersion": revision}
         return msgspec.structs.replace(patch, body={**patch.body, "metadata": metadata})
-    test = {"op": "test", "path": "/metadata/resourceVersion", "value": revision}
-    return msgspec.structs.replace(patch, body=[test, *patch.body])
+    # Not a `test`, which the server would call invalid: a write of another revision is what it calls a conflict.
+    claim = {"op": "replace", "path": "/metadata/resourceVersion", "value": revision}
+    return msgspec.structs.replace(patch, body=[claim, *patch.body])
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:

@@ -15,6 +15,9 @@ K = TypeVar("K", bound=Object)
 T = TypeVar("T")
 
 
+_encode = msgspec.json.Encoder().encode
+
+
 class Garbled(Transient):
     """The peer sent bytes that are no answer: broken JSON, or a watch that went back in time."""
 
@@ -95,8 +98,12 @@ def _frame_decoder(kind: type[Object]) -> Any:
     return Decoder(Frame[kind], f"watch of {kind.resource.plural}")  # type: ignore[valid-type]
 
 
-def with_type(obj: K) -> K:
-    """The object with apiVersion and kind filled in: the API wants them in a body, and our structs know them."""
-    if obj.kind:
-        return obj
-    return msgspec.structs.replace(obj, api_version=obj.resource.api_version, kind=obj.resource.kind)
+def encode_object(obj: Object) -> bytes:
+    """A request body. apiVersion and kind are put in front of what the struct encodes to."""
+    body = _encode(obj)
+    return _head(type(obj)) + (b"," + body[1:] if len(body) > len(b"{}") else b"}")
+
+
+@cache
+def _head(kind: type[Object]) -> bytes:
+    return _encode({"apiVersion": kind.resource.api_version, "kind": kind.resource.kind})[:-1]

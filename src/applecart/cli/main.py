@@ -1,0 +1,93 @@
+"""The command `applecart`: which commands exist, and how every one of them ends.
+
+A command's module is imported when it is used, so that `applecart --help` is fast. This is the one place where an error
+becomes text for a person: a sentence on stderr and an exit code, 1 for the environment and 2 for input, never a traceback
+unless --debug asks for it. Texts pass `redact` on their way out (I9).
+"""
+
+import importlib
+import os
+import sys
+import traceback
+from typing import Any, NoReturn
+
+import click
+
+from applecart import __version__
+from applecart.errors import ApplecartError
+from applecart.secrets import redact
+
+INTERRUPTED = 130  # as shells report a command that Ctrl-C ended
+COMMANDS = {  # name -> what it does; the module of the same name holds it as `command`
+    "connection": "say which Kubernetes API is reached, as whom and until when",
+    "up": "run applecart on this machine until Ctrl-C",
+}
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"applecart.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="applecart")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.pass_obj
+def cli(settings: dict[str, bool], debug: bool) -> None:
+    """A Kubernetes-native fleet manager for macOS CI on Apple silicon."""
+    settings["debug"] = debug
+
+
+def main() -> NoReturn:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command to its exit code."""
+    settings = {"debug": False}
+    try:
+        result: Any = cli.main(args=arguments, prog_name="applecart", obj=settings, standalone_mode=False)
+        sys.stdout.flush()  # a closed pipe must show here, not while the interpreter ends
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except SystemExit as ended:  # click ends so on a closed pipe
+        return ended.code if isinstance(ended.code, int) else 1
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes nowhere, quietly
+        return 1
+    except Exception as error:
+        if settings["debug"]:
+            print(redact(traceback.format_exc()), file=sys.stderr, end="")
+        return _tell(_only_one(error), settings["debug"])
+    return result if isinstance(result, int) else 0
+
+
+def _tell(error: BaseException, debug: bool) -> int:
+    """Print the sentence and choose the exit code."""
+    text = " ".join(redact(str(error)).split())
+    if isinstance(error, ApplecartError):
+        print(f"applecart: {text}", file=sys.stderr)
+        return error.exit_code
+    advice = "" if debug else "; run with --debug for the traceback"
+    print(f"applecart: unexpected {type(error).__name__}: {text}{advice}", file=sys.stderr)
+    return 1
+
+
+def _only_one(error: BaseException) -> BaseException:
+    """What a task group wrapped, when it wrapped one error."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

@@ -13,9 +13,9 @@ import msgspec
 
 from applecart.clock import Clock, SystemClock
 from applecart.errors import BadInput
+from applecart.kube.auth.expiry import expires_at, spoken_age
 from applecart.kube.connect import connect
 from applecart.kube.errors import Forbidden, MethodNotAllowed, NotFound, error_from_answer
-from applecart.kube.expiry import expires_at, spoken_age
 from applecart.kube.http import HttpTransport
 from applecart.kube.transport import Request
 

@@ -1,0 +1,192 @@
+"""The loop around a reconcile: take a key, reconcile it, decide when to look again.
+
+Whatever a reconcile does, the loop goes on: an error becomes a class with its own backoff, an overrun is cancelled at its
+deadline and only its own key waits (I13), and what nobody foresaw is logged with its traceback once per distinct text. A
+controller may be stopped and run again, as leader election does: work that was cut off is queued again, and informers keep
+feeding the queue in between.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Iterable
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+from applecart.api.meta import Key, Object
+from applecart.clock import Clock
+from applecart.errors import ApplecartError, DeadlineExceeded
+from applecart.kube.cache import Change
+from applecart.kube.informer import Informer
+from applecart.kube.paces import failure_of
+from applecart.kube.results import Outcome, Result
+from applecart.kube.workqueue import QueueClosed, WorkQueue
+from applecart.observe.logs import logger
+
+H = TypeVar("H", bound=Hashable)
+K = TypeVar("K", bound=Object)
+
+DEADLINE_S = 300.0  # a reconcile that converges a host sets its own; everything else is done in seconds
+LONGEST_WAIT_S = 1800.0  # a wait whose event was lost ends here (I10); two looks an hour cost nothing
+REMEMBERED_TEXTS = 500  # distinct tracebacks; a text with a changing number in it must not grow memory forever
+
+log = logger(__name__)
+
+
+class Overrun(DeadlineExceeded):
+    """A reconcile did not end within its deadline and was cancelled."""
+
+
+class StrayCancellation(Exception):
+    """A reconcile ended as cancelled although nobody cancelled it: something it awaited was."""
+
+
+class ControllerObserver(Protocol):
+    """Hears how every reconcile ended, for metrics."""
+
+    def reconciled(self, key: object, outcome: Outcome, took_s: float) -> None: ...
+
+
+class Controller(Generic[H]):
+    def __init__(
+        self,
+        name: str,
+        reconcile: Callable[[H], Awaitable[Result]],
+        queue: WorkQueue[H],
+        clock: Clock,
+        *,
+        workers: int = 1,
+        deadline_s: float = DEADLINE_S,
+        longest_wait_s: float = LONGEST_WAIT_S,
+        observer: ControllerObserver | None = None,
+    ) -> None:
+        if workers < 1:
+            raise ValueError(f"controller {name} needs at least one worker, not {workers}")
+        self.name = name
+        self.queue = queue
+        self._reconcile = reconcile
+        self._clock = clock
+        self._workers = workers
+        self._deadline_s = deadline_s
+        self._longest_wait_s = longest_wait_s
+        self._observer = observer
+        self._sources: list[Informer[Any]] = []
+        self._texts_shown: OrderedDict[str, None] = OrderedDict()
+
+    def watch(
+        self,
+        informer: Informer[K],
+        *,
+        key_of: Callable[[K], H | None] | None = None,
+        keys_of: Callable[[K], Iterable[H]] | None = None,
+        when: Callable[[Change[K]], bool] | None = None,
+        priority: int = 0,
+    ) -> None:
+        """Queue a key for every change: the object's own, or those that `key_of` or `keys_of` derive from it.
+
+        Keys are derived from the object before and after the change: when a Pod moves to another owner, both must look.
+        """
+        derived = keys_of or _at_most_one(key_of or cast("Callable[[K], H]", _own_key))
+
+        def on_change(change: Change[K]) -> None:
+            if when is None or when(change):
+                states = [state for state in (change.old, change.new) if state is not None]
+                for key in dict.fromkeys(key for state in states for key in derived(state)):
+                    self.queue.add(key, priority)
+
+        informer.on_change(on_change)
+        self._sources.append(informer)
+
+    async def run(self) -> None:
+        """Work until cancelled or until the queue is shut down; running reconciles have ended when this returns."""
+        for informer in self._sources:
+            await informer.synced()
+        async with asyncio.TaskGroup() as group:
+            for number in range(self._workers):
+                group.create_task(self._work(), name=f"{self.name}-{number}")
+
+    async def _work(self) -> None:
+        while not _is_being_cancelled():  # a reconcile may have swallowed the cancellation that was meant for us
+            try:
+                key = await self.queue.get()
+            except QueueClosed:
+                return
+            began = self._clock.monotonic()
+            try:
+                outcome = await self._work_on(key)
+            except asyncio.CancelledError:
+                self.queue.add(key)  # half done: whoever runs next must look at it again
+                raise
+            finally:
+                self.queue.done(key)
+            if self._observer:
+                self._observer.reconciled(key, outcome, self._clock.monotonic() - began)
+
+    async def _work_on(self, key: H) -> Outcome:
+        """Reconcile once and queue what follows from the end of it. Raises only when we are being stopped."""
+        try:
+            result = await self._reconcile_in_time(key)
+            self.queue.forget(key)
+            self._plan_next_look(key, result)
+            return result.outcome
+        except asyncio.CancelledError as error:
+            if _is_being_cancelled():
+                raise
+            stray = StrayCancellation("the reconcile was cancelled from within")
+            stray.__cause__ = error
+            return self._failed(key, stray)
+        except Exception as error:
+            return self._failed(key, error)
+
+    async def _reconcile_in_time(self, key: H) -> Result:
+        limit = asyncio.timeout(self._deadline_s)
+        try:
+            async with limit:
+                return await self._reconcile(key)
+        except Exception as error:
+            if limit.expired():  # also when the reconcile turned its cancellation into an error of its own
+                raise Overrun(f"{key} was not reconciled within {self._deadline_s:g} s and was cancelled") from error
+            raise
+
+    def _plan_next_look(self, key: H, result: Result) -> None:
+        if result.outcome is Outcome.AGAIN:
+            self.queue.add_after(key, result.after.total_seconds())
+        elif result.outcome is Outcome.WAIT:
+            # Spread out: keys that began to wait together must not all come back together.
+            self.queue.add_after(key, self._longest_wait_s * (0.5 + self._clock.random.random() / 2))
+
+    def _failed(self, key: H, error: Exception) -> Outcome:
+        wait_s = self.queue.retry(key, error)
+        about = log.bind(key) if isinstance(key, Key) else log.bind(key=key)
+        about = about.bind(controller=self.name, failures=self.queue.failures(key), again_in_s=round(wait_s, 2))
+        if isinstance(error, ApplecartError):
+            about.warning("reconcile failed", exc_info=error)
+        elif self._is_new_text(error):
+            about.error("reconcile failed unexpectedly", exc_info=error)
+        else:
+            about.warning("reconcile failed unexpectedly again", error=f"{type(error).__name__}: {error}")
+        return Outcome.OVERRUN if isinstance(error, Overrun) else Outcome(failure_of(error))
+
+    def _is_new_text(self, error: Exception) -> bool:
+        text = f"{type(error).__name__}: {error}"
+        is_new = text not in self._texts_shown
+        self._texts_shown[text] = None
+        self._texts_shown.move_to_end(text)
+        if len(self._texts_shown) > REMEMBERED_TEXTS:
+            self._texts_shown.popitem(last=False)
+        return is_new
+
+
+def _own_key(obj: Object) -> Hashable:
+    return obj.key
+
+
+def _at_most_one(key_of: Callable[[K], H | None]) -> Callable[[K], Iterable[H]]:
+    def keys(obj: K) -> Iterable[H]:
+        key = key_of(obj)
+        return () if key is None else (key,)
+
+    return keys
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

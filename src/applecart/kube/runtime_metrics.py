@@ -1,0 +1,103 @@
+"""What queues, controllers, elections and recorders export.
+
+The names are those of client-go and controller-runtime where they have one, so that dashboards and alerts made for any other
+controller show ours too. Numbers that grow while nothing happens (depth, ages) are computed when they are read.
+"""
+
+from collections.abc import Hashable
+from typing import TypeVar
+
+from applecart.clock import Clock
+from applecart.kube.paces import Failure, Paces
+from applecart.kube.results import Outcome
+from applecart.kube.workqueue import WorkQueue
+from applecart.observe.ages import Ages
+from applecart.observe.metrics import Metrics
+
+H = TypeVar("H", bound=Hashable)
+
+
+class QueueMetrics:
+    def __init__(self, metrics: Metrics, name: str) -> None:
+        self._metrics = metrics
+        self._name = name
+        self._adds = metrics.counter("workqueue_adds_total", "Wishes for work.", ["name"]).of(name)
+        self._waited = metrics.histogram("workqueue_queue_duration_seconds", "How long a key waited.", ["name"]).of(name)
+        self._worked = metrics.histogram("workqueue_work_duration_seconds", "How long a key was worked on.", ["name"]).of(name)
+        self._retries = metrics.counter("workqueue_retries_total", "Retries, by kind of failure.", ["name", "failure"])
+
+    def follow(self, queue: WorkQueue[H]) -> None:
+        """Export what the queue looks like at the moment somebody reads."""
+        for gauge, help, read in (
+            ("workqueue_depth", "Keys that are ready.", lambda: len(queue)),
+            ("workqueue_delayed", "Keys that wait for their time.", lambda: queue.delayed_count),
+            ("workqueue_oldest_waiting_seconds", "Age of the key that is ready for longest.", queue.oldest_waiting_s),
+            ("workqueue_longest_running_processor_seconds", "Age of the longest work.", queue.longest_running_s),
+        ):
+            self._metrics.gauge(gauge, help, ["name"]).of(self._name).set_function(read)
+
+    def added(self) -> None:
+        self._adds.inc()
+
+    def started(self, waited_s: float) -> None:
+        self._waited.observe(waited_s)
+
+    def finished(self, worked_s: float) -> None:
+        self._worked.observe(worked_s)
+
+    def retried(self, failure: Failure) -> None:
+        self._retries.of(self._name, failure).inc()
+
+
+class ControllerMetrics:
+    """Counts outcomes, and keeps the ages of keys that wait for somebody else or for their next attempt (I10)."""
+
+    def __init__(self, metrics: Metrics, name: str, ages: Ages | None = None) -> None:
+        self._name = name
+        self._ages = ages
+        self._total = metrics.counter("controller_runtime_reconcile_total", "Reconciles.", ["controller", "result"])
+        self._time = metrics.histogram("controller_runtime_reconcile_time_seconds", "Their time.", ["controller"]).of(name)
+
+    def reconciled(self, key: Hashable, outcome: Outcome, took_s: float) -> None:
+        self._total.of(self._name, outcome).inc()
+        self._time.observe(took_s)
+        if self._ages:
+            is_well = outcome in (Outcome.DONE, Outcome.WAIT, Outcome.AGAIN)
+            self._mark(self._ages, f"{self._name}-event", key, waits=outcome is Outcome.WAIT)
+            self._mark(self._ages, f"{self._name}-retry", key, waits=not is_well)
+
+    @staticmethod
+    def _mark(ages: Ages, wait: str, key: Hashable, *, waits: bool) -> None:
+        if waits:
+            ages.waiting(wait, key)
+        else:
+            ages.done(wait, key)
+
+
+class ElectionMetrics:
+    def __init__(self, metrics: Metrics, name: str) -> None:
+        self._status = metrics.gauge("leader_election_master_status", "1 while this process leads.", ["name"]).of(name)
+        self._taken = metrics.counter("leader_election_taken_total", "Times this process took the lease.", ["name"]).of(name)
+
+    def leading(self, is_leader: bool) -> None:
+        self._status.set(is_leader)
+
+    def took_over(self) -> None:
+        self._taken.inc()
+
+
+class RecorderMetrics:
+    def __init__(self, metrics: Metrics, component: str) -> None:
+        self._component = component
+        self._events = metrics.counter("applecart_events_total", "Events written, limited, dropped.", ["component", "outcome"])
+
+    def recorded(self, outcome: str) -> None:
+        self._events.of(self._component, outcome).inc()
+
+
+def measured_queue(name: str, clock: Clock, metrics: Metrics, *, paces: Paces = Paces()) -> WorkQueue[H]:  # noqa: B008
+    """A queue that exports everything about itself."""
+    observer = QueueMetrics(metrics, name)
+    queue: WorkQueue[H] = WorkQueue(clock, paces=paces, observer=observer)
+    observer.follow(queue)
+    return queue

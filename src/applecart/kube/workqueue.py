@@ -1,0 +1,242 @@
+"""Which keys want work, one worker per key at a time.
+
+A key that is added while it waits is worked once; one that is added while it is worked on is worked again afterwards, so no
+change is missed and no two workers meet on one object. Delayed keys share a single timer, set for the earliest of them. The
+queue never runs work and never logs: `applecart.kube.controller` does.
+
+Higher priorities come first, always: a priority above 0 is for the few keys a person waits for, not for the bulk.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Hashable
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Generic, Protocol, TypeVar
+
+from applecart.clock import Clock
+from applecart.errors import ApplecartError
+from applecart.kube.keyed_heap import KeyedHeap
+from applecart.kube.paces import Failure, Paces, failure_of, retry_after_s
+
+H = TypeVar("H", bound=Hashable)
+
+
+class QueueClosed(ApplecartError):
+    """The queue was shut down and has nothing more to give."""
+
+
+class QueueObserver(Protocol):
+    """Hears what the queue does, for metrics."""
+
+    def added(self) -> None: ...
+
+    def started(self, waited_s: float) -> None: ...
+
+    def finished(self, worked_s: float) -> None: ...
+
+    def retried(self, failure: Failure) -> None: ...
+
+
+class WorkQueue(Generic[H]):
+    def __init__(self, clock: Clock, *, paces: Paces = Paces(), observer: QueueObserver | None = None) -> None:  # noqa: B008
+        self._clock = clock
+        self._paces = paces
+        self._observer = observer
+        self._ready: KeyedHeap[H] = KeyedHeap()  # by -priority
+        self._ready_since: dict[H, float] = {}
+        self._delayed: KeyedHeap[H] = KeyedHeap()  # by the time they are due
+        self._priority_when_due: dict[H, int] = {}
+        self._running: dict[H, float] = {}  # since when
+        self._again: dict[H, tuple[int, float]] = {}  # added while running: priority, and since when it waits
+        self._failures: dict[H, int] = {}
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_due = 0.0
+        self._closed = False
+        self._idle_waiters: list[asyncio.Future[None]] = []
+
+    # Asking for work
+
+    def add(self, key: H, priority: int = 0) -> None:
+        """Work on the key as soon as a worker is free; a delay it still had is over."""
+        if self._closed:
+            return
+        if self._observer:
+            self._observer.added()
+        self._forget_delay(key)
+        self._make_ready(key, priority)
+
+    def add_after(self, key: H, delay_s: float, priority: int = 0) -> None:
+        """Work on the key in so many seconds, or earlier when something else asks for it."""
+        if self._closed:
+            return
+        if delay_s <= 0:
+            self.add(key, priority)
+            return
+        if key in self._ready or key in self._again:
+            return  # earlier wins
+        due = self._clock.monotonic() + delay_s
+        known = self._delayed.order_of(key)
+        self._priority_when_due[key] = max(priority, self._priority_when_due.get(key, priority))
+        if known is None or due < known:
+            self._delayed.put(key, due)
+            self._set_timer()
+
+    def retry(self, key: H, error: BaseException) -> float:
+        """Work on the key again after the backoff of this failure; how many seconds that is."""
+        failure = failure_of(error)
+        self._failures[key] = failures = self._failures.get(key, 0) + 1
+        delay_s = retry_after_s(error, failures, self._paces, self._clock.random)
+        if self._observer:
+            self._observer.retried(failure)
+        self.add_after(key, delay_s)
+        return delay_s
+
+    def forget(self, key: H) -> None:
+        """The key is well: its next failure is a first one."""
+        self._failures.pop(key, None)
+
+    # Working
+
+    async def get(self) -> H:
+        """The next key, which is then this worker's alone until `done`. Raises `QueueClosed` after a shutdown."""
+        while not self._ready:
+            if self._closed and not self._again:
+                raise QueueClosed("the work queue is shut down")
+            getter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._getters.append(getter)
+            try:
+                await getter
+            except asyncio.CancelledError:
+                if getter.cancelled():
+                    with suppress(ValueError):  # a waker may have passed over it already
+                        self._getters.remove(getter)
+                else:
+                    self._wake_getter()  # we were woken for a key and leave without it: the next in line takes it
+                raise
+        key = self._ready.pop()
+        now = self._clock.monotonic()
+        self._running[key] = now
+        waited_s = now - self._ready_since.pop(key)
+        if self._observer:
+            self._observer.started(waited_s)
+        return key
+
+    def done(self, key: H) -> None:
+        """The worker has let go of the key."""
+        worked_s = self._clock.monotonic() - self._running.pop(key)
+        if self._observer:
+            self._observer.finished(worked_s)
+        if again := self._again.pop(key, None):
+            priority, since = again
+            self._make_ready(key, priority, since)
+        elif self._closed and not self._ready and not self._again:
+            self._wake_all_getters()
+        if not self._running and not self._ready:
+            waiters, self._idle_waiters = self._idle_waiters, []
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    # Stopping
+
+    def shut_down(self, *, drain: bool) -> None:
+        """Take nothing more. Drained, what is ready is still handed out; else it is dropped. Delayed keys always are."""
+        self._closed = True
+        self._delayed.clear()
+        self._priority_when_due.clear()
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        if not drain:
+            self._ready.clear()
+            self._ready_since.clear()
+            self._again.clear()
+        if not self._ready and not self._again:
+            self._wake_all_getters()
+
+    async def idle(self) -> None:
+        """Wait until nothing is ready and nobody works; delayed keys do not count."""
+        while self._running or self._ready:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._idle_waiters.append(waiter)
+            await waiter
+
+    # Looking
+
+    def __len__(self) -> int:
+        """How many keys are ready, also those that are worked on and wanted again."""
+        return len(self._ready) + len(self._again)
+
+    @property
+    def delayed_count(self) -> int:
+        return len(self._delayed)
+
+    def failures(self, key: H) -> int:
+        """How often the key failed in a row."""
+        return self._failures.get(key, 0)
+
+    def next_attempt_at(self, key: H) -> datetime | None:
+        """When a delayed key becomes ready, for a status that tells a person; None when it is not delayed (I10)."""
+        due = self._delayed.order_of(key)
+        return None if due is None else self._clock.now() + timedelta(seconds=due - self._clock.monotonic())
+
+    def oldest_waiting_s(self) -> float:
+        """How long the longest waiting ready key has waited; 0 when none does."""
+        since = [*self._ready_since.values(), *(since for _, since in self._again.values())]
+        return self._clock.monotonic() - min(since) if since else 0.0
+
+    def longest_running_s(self) -> float:
+        return self._clock.monotonic() - min(self._running.values()) if self._running else 0.0
+
+    # Inside
+
+    def _make_ready(self, key: H, priority: int, since: float | None = None) -> None:
+        since = self._clock.monotonic() if since is None else since
+        if key in self._running:
+            known_priority, known_since = self._again.get(key, (priority, since))
+            self._again[key] = (max(priority, known_priority), known_since)
+            return
+        known_order = self._ready.order_of(key)
+        if known_order is None:
+            self._ready_since[key] = since
+            self._ready.put(key, -priority)
+            self._wake_getter()
+        elif -priority < known_order:
+            self._ready.put(key, -priority)
+
+    def _forget_delay(self, key: H) -> None:
+        self._delayed.discard(key)
+        self._priority_when_due.pop(key, None)
+        # The timer stays: if it was for this key, it fires once for nothing and is set for the next.
+
+    def _set_timer(self) -> None:
+        due = self._delayed.first_order()
+        if due is None or (self._timer and self._timer_due <= due):
+            return
+        if self._timer:
+            self._timer.cancel()
+        wait_s = max(0.0, due - self._clock.monotonic())
+        self._timer_due = due
+        self._timer = asyncio.get_running_loop().call_later(wait_s, self._release_due)
+
+    def _release_due(self) -> None:
+        self._timer = None
+        # A timer may fire a clock tick early; what it was set for is due all the same.
+        now = max(self._clock.monotonic(), self._timer_due)
+        while (due := self._delayed.first_order()) is not None and due <= now:
+            key = self._delayed.pop()
+            self._make_ready(key, self._priority_when_due.pop(key, 0))
+        self._set_timer()
+
+    def _wake_getter(self) -> None:
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+                return
+
+    def _wake_all_getters(self) -> None:
+        while self._getters:
+            self._wake_getter()

@@ -1,0 +1,210 @@
+"""Events reach the API folded, limited and free of secrets, and never disturb whoever records them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from applecart import observe
+from applecart.api.core import ConfigMap
+from applecart.api.events import NORMAL, WARNING, Event
+from applecart.api.meta import Key, Object, ObjectMeta
+from applecart.api.nodes import Node
+from applecart.clock import EPOCH, Clock
+from applecart.kube.client import Client
+from applecart.kube.event_folding import COMBINED, OBJECT_BURST
+from applecart.kube.events import LONGEST_MESSAGE_CHARS, QUEUE_LENGTH, Recorder, event_name
+from applecart.secrets import Secret
+from tests.kube.backends import Backend
+from tests.kube.faults import FaultyTransport, Lost, Refused, Says, always, in_turn
+from tests.kube.memory_api import MemoryApi
+
+POD = ConfigMap(metadata=ObjectMeta(name="runner-1", namespace="ci", uid="uid-1", resource_version="12"))
+NODE = Node(metadata=ObjectMeta(name="mac-7", uid="uid-7"))
+
+
+class Desk:
+    """A recorder on an API in memory, behind a wire that can fail."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.wire = FaultyTransport(MemoryApi(clock))
+        self.client = Client(self.wire, clock)
+        self.outcomes: list[str] = []
+        self.recorder = Recorder(self.client, "tart-kubelet", clock, host="mac-7", observer=self)
+
+    def recorded(self, outcome: str) -> None:
+        self.outcomes.append(outcome)
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator["Desk"]:
+        task = asyncio.create_task(self.recorder.run())
+        try:
+            yield self
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def events(self, namespace: str = "ci") -> list[Event]:
+        await self.recorder.flushed()
+        return await self.client.list(Event, namespace)
+
+
+@pytest.fixture
+async def desk(clock: Clock) -> AsyncIterator[Desk]:
+    async with Desk(clock).writing() as desk:
+        yield desk
+
+
+async def test_an_event_says_what_happened_to_which_object_and_who_says_so(desk: Desk) -> None:
+    desk.recorder.event(POD, WARNING, "BootFailed", "the VM did not start")
+    (event,) = await desk.events()
+    about = event.involved_object
+    assert (about.api_version, about.kind, about.namespace, about.name) == ("v1", "ConfigMap", "ci", "runner-1")
+    assert (about.uid, about.resource_version) == ("uid-1", "12")
+    assert (event.type, event.reason, event.message, event.count) == (WARNING, "BootFailed", "the VM did not start", 1)
+    assert (event.first_timestamp, event.last_timestamp) == (EPOCH, EPOCH)
+    assert event.source is not None
+    assert (event.source.component, event.source.host) == ("tart-kubelet", "mac-7")
+    assert (event.reporting_component, event.reporting_instance) == ("tart-kubelet", "mac-7")
+    stem, _, suffix = event.name.rpartition(".")
+    assert (stem, len(suffix)) == ("runner-1", 16)
+
+
+async def test_an_event_about_a_cluster_scoped_object_stands_in_the_default_namespace(desk: Desk) -> None:
+    desk.recorder.event(NODE, NORMAL, "Registered", "")
+    (event,) = await desk.events("default")
+    assert (event.namespace, event.involved_object.namespace) == ("default", "")
+
+
+async def test_a_repeated_event_is_counted_up(desk: Desk) -> None:
+    for _ in range(3):
+        desk.recorder.event(POD, NORMAL, "Pulling", "image 1")
+        await asyncio.sleep(60)
+    (event,) = await desk.events()
+    assert event.count == 3
+    assert event.first_timestamp == EPOCH
+    assert event.last_timestamp == EPOCH + timedelta(minutes=2)
+
+
+async def test_many_similar_events_end_in_one_that_says_so(desk: Desk) -> None:
+    for number in range(14):
+        desk.recorder.event(POD, WARNING, "BootFailed", f"attempt {number}")
+    events = await desk.events()
+    combined = [event for event in events if event.message.startswith(COMBINED)]
+    assert len(events) == 11
+    assert [(event.message, event.count) for event in combined] == [(f"{COMBINED}attempt 13", 4)]
+
+
+async def test_an_event_that_the_api_has_forgotten_is_made_again_and_counts_on(desk: Desk) -> None:
+    desk.recorder.event(POD, NORMAL, "Pulling", "image 1")
+    (event,) = await desk.events()
+    await desk.client.delete(Event, event.key)
+    await asyncio.sleep(7200)
+    desk.recorder.event(POD, NORMAL, "Pulling", "image 1")
+    (reborn,) = await desk.events()
+    assert reborn.name != event.name
+    assert (reborn.count, reborn.first_timestamp) == (2, EPOCH)
+
+
+async def test_an_object_that_keeps_talking_is_limited(desk: Desk) -> None:
+    for number in range(40):
+        desk.recorder.event(POD, NORMAL, f"Reason{number}", "x")
+    assert len(await desk.events()) == OBJECT_BURST
+    assert desk.outcomes.count("limited") == 40 - OBJECT_BURST
+
+
+async def test_recording_never_waits_and_what_does_not_fit_is_dropped_and_counted(clock: Clock) -> None:
+    desk = Desk(clock)  # nobody writes
+    for number in range(QUEUE_LENGTH + 5):
+        desk.recorder.event(POD, NORMAL, "Pulling", f"image {number}")
+    assert desk.recorder.dropped == 5
+    assert desk.outcomes == ["dropped"] * 5
+
+
+async def test_events_of_an_outage_are_written_when_it_ends(desk: Desk) -> None:
+    desk.wire.plan = always(Refused())
+    desk.recorder.event(POD, NORMAL, "Pulling", "image 1")
+    desk.recorder.event(NODE, NORMAL, "Registered", "")
+    await asyncio.sleep(60)
+    desk.wire.heal()
+    assert len(await desk.events()) == 1
+    assert desk.recorder.dropped == 0
+
+
+async def test_an_outage_too_long_costs_events_and_nothing_else(desk: Desk) -> None:
+    desk.wire.plan = always(Refused())
+    desk.recorder.event(POD, NORMAL, "Pulling", "image 1")
+    await asyncio.sleep(3600)
+    assert desk.recorder.dropped == 1
+    desk.wire.heal()
+    desk.recorder.event(POD, NORMAL, "Pulled", "image 1")
+    assert [event.reason for event in await desk.events()] == ["Pulled"]
+
+
+async def test_an_event_the_api_refuses_is_dropped_at_once_and_the_next_is_written(desk: Desk) -> None:
+    desk.wire.plan = in_turn([Says(422)])
+    desk.recorder.event(POD, NORMAL, "Pulling", "image 1")
+    desk.recorder.event(POD, NORMAL, "Pulled", "image 1")
+    assert [event.reason for event in await desk.events()] == ["Pulled"]
+    assert desk.outcomes == ["dropped", "written"]
+
+
+async def test_a_lost_answer_may_double_an_event_and_never_loses_one(desk: Desk) -> None:
+    desk.wire.plan = in_turn([Lost()])
+    desk.recorder.event(POD, NORMAL, "Pulling", "image 1")
+    events = await desk.events()
+    assert {event.message for event in events} == {"image 1"}
+    assert len(events) in (1, 2)
+
+
+async def test_a_secret_is_masked_before_the_text_goes_anywhere(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registration token once stood in a script's text and came out in an Event."""
+    heard: list[tuple[str, str]] = []
+    monkeypatch.setattr(observe, "sinks", [*observe.sinks, lambda kind, text: heard.append((kind, text))])
+    token = Secret("correct-horse-battery")
+    filler = "x" * (LONGEST_MESSAGE_CHARS - 30)  # cut first, half the token would stay
+    desk.recorder.event(POD, WARNING, "BootFailed", f"{filler} token {token.reveal()} refused")
+    (event,) = await desk.events()
+    assert event.message == f"{filler} token *** refused"
+    assert heard == [("event", f"BootFailed: {event.message}")]
+
+
+async def test_a_long_message_is_cut_to_what_the_api_takes(desk: Desk) -> None:
+    for number in range(12):
+        desk.recorder.event(POD, WARNING, "BootFailed", f"{number} " + "x" * 5000)
+    events = await desk.events()
+    assert {len(event.message) for event in events} == {LONGEST_MESSAGE_CHARS}
+
+
+NAMES = st.one_of(st.text(max_size=300), st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,300}[a-z0-9])?", fullmatch=True))
+
+
+@given(NAMES, st.integers(0, 2**64 - 1))
+def test_the_name_of_an_event_is_one_the_api_takes(object_name: str, number: int) -> None:
+    name = event_name(object_name, number)
+    assert len(name) <= 253
+    assert name[0].isalnum()
+    assert all(character in "abcdefghijklmnopqrstuvwxyz0123456789-." for character in name)
+    assert name.rpartition(".")[2] == f"{number:016x}"
+
+
+# On every API
+
+
+async def test_every_api_takes_our_events_and_their_counts(api: Backend, clock: Clock) -> None:
+    recorder = Recorder(api.client, "tart-kubelet", clock, host="mac-7")
+    task = asyncio.create_task(recorder.run())
+    metadata = ObjectMeta(name="runner-1", namespace=api.namespace)
+    obj: Object = await api.client.create(ConfigMap(metadata=metadata))
+    for _ in range(3):
+        recorder.event(obj, WARNING, "BootFailed", "the VM did not start")
+        await recorder.flushed()
+    (event,) = await api.client.list(Event, api.namespace)
+    assert (event.count, event.message, event.involved_object.uid) == (3, "the VM did not start", obj.uid)
+    assert (await api.client.get(Event, Key(api.namespace, event.name))).reporting_component == "tart-kubelet"
+    task.cancel()
+    await asyncio.wait({task})

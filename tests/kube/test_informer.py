@@ -1,0 +1,330 @@
+"""The informer: equal to the API, whatever happened in between."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from applecart.api.core import ConfigMap
+from applecart.api.meta import Key, ObjectMeta
+from applecart.clock import Clock
+from applecart.errors import Unreachable
+from applecart.kube.cache import Change
+from applecart.kube.client import Client
+from applecart.kube.informer import Informer, Tuning
+from applecart.kube.patches import Merge
+from applecart.kube.transport import Request
+from tests.kube.backends import Backend
+from tests.kube.faults import Ends, FaultyTransport, Refused, Says, always
+from tests.kube.memory_api import MemoryApi
+
+HOUR_S = 3600.0
+DAY_S = 24 * HOUR_S
+
+
+def config_map(namespace: str, name: str, **labels: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace, labels=labels))
+
+
+@asynccontextmanager
+async def following(informer: Informer[Any]) -> AsyncIterator[None]:
+    task = asyncio.create_task(informer.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def names(informer: Informer[ConfigMap]) -> set[str]:
+    return {obj.name for obj in informer}
+
+
+class World:
+    """An API in memory with a network in front of the informer, and none in front of the test."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.server = MemoryApi(clock)
+        self.direct = Client(self.server, clock)
+        self.network = FaultyTransport(self.server)
+        self.client = Client(self.network, clock)
+
+    def informer(self, **options: Any) -> Informer[ConfigMap]:
+        return Informer(self.client, ConfigMap, "ci", **options)
+
+    async def create(self, name: str, **labels: str) -> ConfigMap:
+        return await self.direct.create(config_map("ci", name, **labels))
+
+    async def label(self, name: str, value: str) -> ConfigMap:
+        return await self.direct.patch(ConfigMap, Key("ci", name), Merge({"metadata": {"labels": {"v": value}}}))
+
+    async def delete(self, name: str) -> None:
+        await self.direct.delete(ConfigMap, Key("ci", name))
+
+    def watches_opened(self) -> int:
+        return sum(1 for request in self.network.calls if ("watch", "true") in request.query)
+
+    def lists_read(self) -> int:
+        return sum(1 for request in self.network.calls if ("watch", "true") not in request.query)
+
+
+@pytest.fixture
+async def world(clock: Clock) -> World:
+    return World(clock)
+
+
+# The same on every API
+
+
+async def test_it_holds_what_was_there_and_follows_what_comes(api: Backend) -> None:
+    await api.client.create(config_map(api.namespace, "old"))
+    informer = Informer(api.client, ConfigMap, api.namespace, fields="metadata.name!=kube-root-ca.crt")
+    async with following(informer):
+        await informer.synced()
+        assert names(informer) == {"old"}
+        created = await api.client.create(config_map(api.namespace, "new"))
+        await informer.wait_until(lambda: informer.get(created.key) == created)
+        changed = await api.client.patch(ConfigMap, created.key, Merge({"data": {"k": "v"}}))
+        await informer.wait_until(lambda: informer.get(created.key) == changed)
+        await api.client.delete(ConfigMap, created.key)
+        await informer.wait_until(lambda: informer.get(created.key) is None)
+        assert names(informer) == {"old"}
+
+
+async def test_a_list_of_many_pages_is_whole(api: Backend) -> None:
+    for number in range(7):
+        await api.client.create(config_map(api.namespace, f"page-{number}", paged="yes"))
+    informer = Informer(api.client, ConfigMap, api.namespace, labels="paged=yes", tuning=Tuning(page_size=2))
+    async with following(informer):
+        await informer.synced()
+        assert names(informer) == {f"page-{number}" for number in range(7)}
+
+
+async def test_an_object_that_stops_matching_the_selector_is_gone(api: Backend) -> None:
+    created = await api.client.create(config_map(api.namespace, "mine", fleet="runners"))
+    informer = Informer(api.client, ConfigMap, api.namespace, labels="fleet=runners")
+    async with following(informer):
+        await informer.wait_until(lambda: informer.get(created.key) is not None)
+        await api.client.patch(ConfigMap, created.key, Merge({"metadata": {"labels": {"fleet": "builders"}}}))
+        await informer.wait_until(lambda: informer.get(created.key) is None)
+
+
+async def test_an_index_finds_objects_by_value(api: Backend) -> None:
+    informer = Informer(api.client, ConfigMap, api.namespace, indexes={"fleet": lambda obj: (obj.labels.get("fleet", "none"),)})
+    async with following(informer):
+        await informer.synced()
+        created = await api.client.create(config_map(api.namespace, "mine", fleet="runners"))
+        await informer.wait_until(lambda: informer.get(created.key) is not None)
+        assert informer.by_index("fleet", "runners") == [created]
+        assert informer.by_index("fleet", "builders") == []
+
+
+# On virtual time, with a network that fails
+
+
+async def test_an_outage_of_a_day_loses_and_invents_nothing(world: World) -> None:
+    for name in ("stays", "goes", "is-reborn"):
+        await world.create(name)
+    informer = world.informer()
+    seen: list[Change[ConfigMap]] = []
+    async with following(informer):
+        await informer.synced()
+        informer.on_change(seen.append)
+        await asyncio.sleep(1)
+        seen.clear()
+        world.network.plan = always(Refused())
+        world.network.sever()
+        await world.delete("goes")
+        await world.delete("is-reborn")
+        reborn = await world.create("is-reborn")
+        await world.create("comes")
+        world.server.compact()
+        await asyncio.sleep(DAY_S)
+        assert names(informer) == {"stays", "goes", "is-reborn"}, "what is known stays known while nobody answers"
+        assert seen == []
+        world.network.heal()
+        await informer.wait_until(lambda: "comes" in names(informer))
+    assert {obj.key: obj for obj in informer} == {obj.key: obj for obj in await world.direct.list(ConfigMap, "ci")}
+    story = [(change.key.name, change.old is not None, change.new is not None) for change in seen]
+    assert sorted(story) == [
+        ("comes", False, True),
+        ("goes", True, False),
+        ("is-reborn", False, True),
+        ("is-reborn", True, False),
+    ]
+    assert informer.get(reborn.key) == reborn
+
+
+async def test_an_outage_is_told_once_and_its_end_too(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    informer = world.informer()
+    async with following(informer):
+        await informer.synced()
+        await asyncio.sleep(1)
+        world.network.plan = always(Refused())
+        world.network.sever()
+        await asyncio.sleep(DAY_S)
+        assert informer.trouble is not None
+        assert "connection" in informer.trouble.because
+        assert asyncio.get_running_loop().time() - informer.trouble.since == pytest.approx(DAY_S, abs=60)
+        world.network.heal()
+        await asyncio.sleep(60)
+        assert informer.trouble is None
+    warnings = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 1
+
+
+async def test_a_frozen_stream_is_noticed_and_opened_again_where_it_stopped(world: World) -> None:
+    informer = world.informer()
+    async with following(informer):
+        await informer.synced()
+        await asyncio.sleep(1)
+        world.network.freeze()
+        await world.create("unseen")
+        await informer.wait_until(lambda: "unseen" in names(informer))
+    assert world.lists_read() == 1, "the revision was still known, so nothing was listed again"
+    assert world.watches_opened() == 2
+
+
+async def test_a_quiet_stream_with_bookmarks_is_not_frozen(world: World) -> None:
+    informer = world.informer(tuning=Tuning(watch_s=3000))
+    async with following(informer):
+        await informer.synced()
+        await asyncio.sleep(2900)
+    assert world.watches_opened() == 1
+
+
+async def test_bookmarks_keep_a_quiet_informer_from_listing_again(world: World) -> None:
+    """Without them a selector that matches nothing new would resume at a compacted revision and list everything again."""
+    await world.create("mine", fleet="runners")
+    informer = world.informer(labels="fleet=runners", tuning=Tuning(relist_s=DAY_S))
+    async with following(informer):
+        await informer.synced()
+        for round_number in range(20):
+            await world.create(f"foreign-{round_number}")
+            await asyncio.sleep(90)  # longer than the bookmark interval, shorter than a watch
+            world.server.compact()
+    assert world.lists_read() == 1
+
+
+async def test_a_server_that_ends_every_watch_at_once_is_not_hammered(world: World) -> None:
+    informer = world.informer(tuning=Tuning(relist_s=DAY_S))
+
+    def ends_watches(request: Request) -> Ends | None:
+        return Ends() if ("watch", "true") in request.query else None
+
+    world.network.plan = ends_watches
+    async with following(informer):
+        await asyncio.sleep(HOUR_S)
+    assert world.watches_opened() < 300
+
+
+async def test_a_server_that_always_answers_410_is_not_hammered(world: World) -> None:
+    def refuses_watches(request: Request) -> Says | None:
+        return Says(410) if ("watch", "true") in request.query else None
+
+    world.network.plan = refuses_watches
+    informer = world.informer()
+    async with following(informer):
+        await asyncio.sleep(HOUR_S)
+    assert world.lists_read() < 300
+
+
+async def test_a_refusal_is_survived_until_somebody_grants_the_right(world: World) -> None:
+    world.network.plan = always(Says(403))
+    informer = world.informer()
+    async with following(informer):
+        await asyncio.sleep(HOUR_S)
+        assert not informer.is_synced
+        assert informer.trouble is not None
+        world.network.heal()
+        await informer.synced()
+
+
+async def test_a_list_that_outlives_its_snapshot_begins_again(world: World) -> None:
+    for number in range(6):
+        await world.create(f"n-{number}")
+    pages = 0
+
+    def compact_between_pages(request: Request) -> None:
+        nonlocal pages
+        if ("watch", "true") not in request.query:
+            pages += 1
+            if pages == 2:
+                world.server.compact()
+
+    world.network.plan = compact_between_pages
+    informer = world.informer(tuning=Tuning(page_size=2))
+    async with following(informer):
+        await informer.synced()
+        assert len(informer) == 6
+
+
+async def test_the_periodic_relist_repairs_what_a_watch_did_not_say(world: World) -> None:
+    await world.create("real")
+    informer = world.informer()
+    async with following(informer):
+        await informer.synced()
+        await asyncio.sleep(1)
+        place = next(iter(world.server.store.objects))
+        del world.server.store.objects[place]  # gone without an event, as after a restore of the database
+        await informer.wait_until(lambda: not names(informer))
+    assert asyncio.get_running_loop().time() <= 1.2 * HOUR_S
+
+
+async def test_a_failing_handler_does_not_stop_the_others(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[str] = []
+
+    def broken(change: Change[ConfigMap]) -> None:
+        raise ValueError("a bug")
+
+    informer = world.informer()
+    informer.on_change(broken)
+    informer.on_change(lambda change: seen.append(change.key.name))
+    async with following(informer):
+        await world.create("a")
+        await informer.wait_until(lambda: "a" in names(informer))
+        await world.create("b")
+        await informer.wait_until(lambda: "b" in names(informer))
+    assert seen == ["a", "b"]
+    assert "a change handler failed" in caplog.text
+
+
+async def test_a_late_handler_first_hears_what_is_already_known(world: World) -> None:
+    known = await world.create("known")
+    informer = world.informer()
+    seen: list[Change[ConfigMap]] = []
+    async with following(informer):
+        await informer.synced()
+        informer.on_change(seen.append)
+    assert seen == [Change(known.key, None, known)]
+
+
+async def test_a_failure_of_our_own_is_repaired_by_listing_again(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    calls = 0
+
+    def breaks_once(request: Request) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise RuntimeError("a bug below the informer")
+
+    world.network.plan = breaks_once
+    informer = world.informer()
+    async with following(informer):
+        await informer.synced()
+        await world.create("after")
+        await informer.wait_until(lambda: "after" in names(informer))
+    assert "a bug below the informer" in caplog.text
+
+
+async def test_closing_the_client_does_not_end_the_informer_in_a_traceback(world: World) -> None:
+    informer = world.informer()
+    async with following(informer):
+        await informer.synced()
+        await world.client.aclose()
+        await asyncio.sleep(1)
+        assert informer.trouble is not None
+        with pytest.raises(Unreachable):
+            await world.direct.list(ConfigMap)

@@ -1,0 +1,102 @@
+"""What a person sees of the runtime on its metrics page."""
+
+import asyncio
+from datetime import timedelta
+
+from applecart.clock import Clock
+from applecart.errors import Transient
+from applecart.kube.controller import Controller
+from applecart.kube.results import DONE, WAIT, Result, again_in
+from applecart.kube.runtime_metrics import ControllerMetrics, ElectionMetrics, RecorderMetrics, measured_queue
+from applecart.kube.workqueue import WorkQueue
+from applecart.observe.ages import Ages
+from applecart.observe.metrics import Metrics
+
+
+def value(metrics: Metrics, metric: str, /, **labels: str) -> float | None:
+    return metrics.registry.get_sample_value(metric, labels)
+
+
+async def test_a_queue_exports_depth_adds_waits_work_retries_and_ages(clock: Clock) -> None:
+    metrics = Metrics()
+    queue: WorkQueue[str] = measured_queue("pods", clock, metrics)
+    queue.add("a")
+    queue.add("b")
+    queue.add_after("c", 100)
+    await asyncio.sleep(5)
+    assert value(metrics, "workqueue_depth", name="pods") == 2
+    assert value(metrics, "workqueue_delayed", name="pods") == 1
+    assert value(metrics, "workqueue_oldest_waiting_seconds", name="pods") == 5
+    await queue.get()
+    await asyncio.sleep(3)
+    assert value(metrics, "workqueue_longest_running_processor_seconds", name="pods") == 3
+    queue.retry("a", Transient("down"))
+    queue.done("a")
+    assert value(metrics, "workqueue_adds_total", name="pods") == 2
+    assert value(metrics, "workqueue_queue_duration_seconds_sum", name="pods") == 5
+    assert value(metrics, "workqueue_work_duration_seconds_sum", name="pods") == 3
+    assert value(metrics, "workqueue_retries_total", name="pods", failure="transient") == 1
+
+
+async def test_two_queues_share_the_families_and_not_the_numbers(clock: Clock) -> None:
+    metrics = Metrics()
+    pods: WorkQueue[str] = measured_queue("pods", clock, metrics)
+    nodes: WorkQueue[str] = measured_queue("nodes", clock, metrics)
+    pods.add("a")
+    nodes.add("b")
+    nodes.add("c")
+    assert value(metrics, "workqueue_depth", name="pods") == 1
+    assert value(metrics, "workqueue_depth", name="nodes") == 2
+
+
+async def test_a_controller_exports_every_outcome_and_the_age_of_what_waits(clock: Clock) -> None:
+    metrics = Metrics()
+    ages = Ages(clock, metrics)
+    queue: WorkQueue[str] = WorkQueue(clock)
+    is_ready = False
+
+    async def reconcile(key: str) -> Result:
+        if key == "waits":
+            return DONE if is_ready else WAIT
+        if key == "fails":
+            raise Transient("down")
+        return again_in(timedelta(hours=1))
+
+    observer = ControllerMetrics(metrics, "hosts", ages)
+    task = asyncio.create_task(Controller("hosts", reconcile, queue, clock, observer=observer).run())
+    for key in ("waits", "fails", "again"):
+        queue.add(key)
+    await asyncio.sleep(300)
+    assert value(metrics, "controller_runtime_reconcile_total", controller="hosts", result="wait") == 1
+    assert value(metrics, "controller_runtime_reconcile_total", controller="hosts", result="again") == 1
+    failures = value(metrics, "controller_runtime_reconcile_total", controller="hosts", result="transient")
+    assert failures is not None
+    assert failures > 3
+    assert value(metrics, "applecart_wait_oldest_seconds", wait="hosts-event") == 300
+    assert value(metrics, "applecart_wait_oldest_seconds", wait="hosts-retry") == 300
+    is_ready = True
+    queue.add("waits")
+    await asyncio.sleep(1)
+    assert value(metrics, "applecart_wait_count", wait="hosts-event") == 0
+    task.cancel()
+    await asyncio.wait({task})
+
+
+def test_an_election_exports_who_leads_and_how_often_it_changed() -> None:
+    metrics = Metrics()
+    election = ElectionMetrics(metrics, "provider")
+    election.took_over()
+    election.leading(True)
+    assert value(metrics, "leader_election_master_status", name="provider") == 1
+    election.leading(False)
+    assert value(metrics, "leader_election_master_status", name="provider") == 0
+    assert value(metrics, "leader_election_taken_total", name="provider") == 1
+
+
+def test_a_recorder_exports_what_became_of_its_events() -> None:
+    metrics = Metrics()
+    recorder = RecorderMetrics(metrics, "kubelet")
+    recorder.recorded("written")
+    recorder.recorded("dropped")
+    recorder.recorded("dropped")
+    assert value(metrics, "applecart_events_total", component="kubelet", outcome="dropped") == 2

@@ -1,0 +1,311 @@
+"""One worker per key, nothing lost, nothing doubled, in the right order, at the right time."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from applecart.clock import Clock, VirtualClock, run_virtual
+from applecart.errors import BadInput, Transient
+from applecart.kube.backoff import Pace
+from applecart.kube.errors import Conflict, Status
+from applecart.kube.paces import Failure, Paces
+from applecart.kube.workqueue import QueueClosed, WorkQueue
+
+CONFLICT = Conflict(Status(), "PATCH /pods/a")
+
+
+@pytest.fixture
+def queue(clock: Clock) -> WorkQueue[str]:
+    return WorkQueue(clock)
+
+
+async def taken(queue: WorkQueue[str], count: int) -> list[str]:
+    keys = []
+    for _ in range(count):
+        keys.append(await queue.get())
+        queue.done(keys[-1])
+    return keys
+
+
+class Log:
+    """What the queue reported."""
+
+    def __init__(self) -> None:
+        self.adds = 0
+        self.waits_s: list[float] = []
+        self.works_s: list[float] = []
+        self.retries: list[Failure] = []
+
+    def added(self) -> None:
+        self.adds += 1
+
+    def started(self, waited_s: float) -> None:
+        self.waits_s.append(waited_s)
+
+    def finished(self, worked_s: float) -> None:
+        self.works_s.append(worked_s)
+
+    def retried(self, failure: Failure) -> None:
+        self.retries.append(failure)
+
+
+async def test_keys_come_out_in_the_order_they_went_in(queue: WorkQueue[str]) -> None:
+    for key in ("c", "a", "b"):
+        queue.add(key)
+    assert await taken(queue, 3) == ["c", "a", "b"]
+
+
+async def test_a_higher_priority_comes_first_and_raising_one_moves_the_key(queue: WorkQueue[str]) -> None:
+    for key in ("a", "b", "c"):
+        queue.add(key)
+    queue.add("urgent", priority=5)
+    queue.add("c", priority=1)
+    queue.add("urgent", priority=-3)  # a lower wish does not take back a higher one
+    assert await taken(queue, 4) == ["urgent", "c", "a", "b"]
+
+
+async def test_a_key_added_many_times_while_it_waits_is_worked_once(queue: WorkQueue[str]) -> None:
+    for _ in range(5):
+        queue.add("a")
+    assert await queue.get() == "a"
+    queue.done("a")
+    assert len(queue) == 0
+
+
+async def test_a_key_added_while_it_is_worked_on_is_worked_again_and_by_nobody_else_meanwhile(queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    await queue.get()
+    queue.add("a")
+    queue.add("b")
+    assert await queue.get() == "b"  # "a" has its worker
+    queue.done("a")
+    assert await queue.get() == "a"
+
+
+async def test_getters_wait_and_each_key_wakes_one(queue: WorkQueue[str]) -> None:
+    getters = [asyncio.create_task(queue.get()) for _ in range(3)]
+    await asyncio.sleep(0)
+    queue.add("a")
+    queue.add("b")
+    done, pending = await asyncio.wait(getters, timeout=1)
+    assert sorted(task.result() for task in done) == ["a", "b"]
+    assert len(pending) == 1
+    pending.pop().cancel()
+
+
+async def test_a_getter_cancelled_after_it_was_woken_leaves_the_key_to_the_next(queue: WorkQueue[str]) -> None:
+    first = asyncio.create_task(queue.get())
+    second = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    queue.add("a")
+    first.cancel()
+    assert await asyncio.wait_for(second, 1) == "a"
+    assert first.cancelled()
+
+
+async def test_a_delayed_key_comes_when_it_is_due(queue: WorkQueue[str], clock: Clock) -> None:
+    queue.add_after("late", 30)
+    queue.add_after("soon", 10)
+    assert await queue.get() == "soon"
+    assert clock.monotonic() == pytest.approx(10)
+    assert await queue.get() == "late"
+    assert clock.monotonic() == pytest.approx(30)
+
+
+async def test_of_two_delays_the_earlier_wins(queue: WorkQueue[str], clock: Clock) -> None:
+    queue.add_after("a", 30)
+    queue.add_after("a", 10)
+    queue.add_after("a", 20)
+    await taken(queue, 1)
+    assert clock.monotonic() == pytest.approx(10)
+    assert queue.delayed_count == 0
+
+
+async def test_a_plain_add_pulls_a_delayed_key_forward_and_its_delay_is_over(queue: WorkQueue[str], clock: Clock) -> None:
+    queue.add_after("a", 30)
+    queue.add("a")
+    assert await taken(queue, 1) == ["a"]
+    assert clock.monotonic() == 0
+    await asyncio.sleep(60)
+    assert len(queue) == 0
+
+
+async def test_a_delay_that_ends_while_the_key_is_worked_on_brings_it_back_afterwards(queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    await queue.get()
+    queue.add_after("a", 5)
+    await asyncio.sleep(10)
+    assert len(queue) == 1
+    queue.done("a")
+    assert await queue.get() == "a"
+
+
+async def test_all_delayed_keys_share_one_timer(queue: WorkQueue[str]) -> None:
+    loop = asyncio.get_running_loop()
+    before = len(loop._scheduled)  # type: ignore[attr-defined]
+    for number in range(1000):
+        queue.add_after(f"key-{number}", 1000 + number)
+    assert len(loop._scheduled) == before + 1  # type: ignore[attr-defined]
+
+
+async def test_retries_wait_longer_each_time_until_the_key_is_well(clock: Clock) -> None:
+    queue: WorkQueue[str] = WorkQueue(clock, paces=Paces(transient=Pace(first_s=1, longest_s=8)))
+    waits = []
+    for _ in range(6):
+        queue.add("a")
+        await queue.get()
+        waits.append(queue.retry("a", Transient("down")))
+        queue.done("a")
+    assert all(step / 2 <= wait <= step for wait, step in zip(waits, (1, 2, 4, 8, 8, 8), strict=True))
+    assert queue.failures("a") == 6
+    queue.forget("a")
+    assert queue.failures("a") == 0
+    assert queue.retry("a", Transient("down")) <= 1
+
+
+async def test_the_class_of_the_error_sets_the_pace(queue: WorkQueue[str]) -> None:
+    assert queue.retry("a", CONFLICT) < queue.retry("b", Transient("down")) < queue.retry("c", BadInput("spec.os"))
+
+
+async def test_the_next_attempt_of_a_failed_key_can_be_shown(queue: WorkQueue[str], clock: Clock) -> None:
+    wait_s = queue.retry("a", Transient("down"))
+    at = queue.next_attempt_at("a")
+    assert at is not None
+    assert abs(at - clock.now() - timedelta(seconds=wait_s)) < timedelta(milliseconds=1)
+    assert queue.next_attempt_at("b") is None
+
+
+async def test_a_drained_queue_hands_out_what_is_ready_then_ends_its_workers(queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    queue.add("b")
+    queue.add_after("later", 10)
+    assert await queue.get() == "a"
+    queue.add("a")
+    queue.shut_down(drain=True)
+    queue.add("c")  # too late
+    assert await queue.get() == "b"
+    waiting = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    queue.done("b")
+    queue.done("a")
+    assert await waiting == "a"  # it was wanted again before the shutdown
+    queue.done("a")
+    with pytest.raises(QueueClosed):
+        await queue.get()
+    await queue.idle()
+
+
+async def test_a_queue_shut_down_without_draining_drops_everything_and_wakes_every_getter(queue: WorkQueue[str]) -> None:
+    getters = [asyncio.create_task(queue.get()) for _ in range(3)]
+    await asyncio.sleep(0)
+    queue.shut_down(drain=False)
+    results = await asyncio.gather(*getters, return_exceptions=True)
+    assert all(isinstance(result, QueueClosed) for result in results)
+    await asyncio.sleep(100)
+    assert (len(queue), queue.delayed_count) == (0, 0)
+
+
+async def test_idle_means_nothing_ready_and_nobody_at_work(queue: WorkQueue[str]) -> None:
+    await queue.idle()
+    queue.add("a")
+    idle = asyncio.create_task(queue.idle())
+    await queue.get()
+    queue.add("a")
+    queue.done("a")
+    await asyncio.sleep(1)
+    assert not idle.done()
+    await taken(queue, 1)
+    await asyncio.wait_for(idle, 1)
+
+
+async def test_ages_tell_how_long_the_oldest_key_waits_and_the_longest_work_runs(queue: WorkQueue[str]) -> None:
+    assert (queue.oldest_waiting_s(), queue.longest_running_s()) == (0, 0)
+    queue.add("a")
+    await asyncio.sleep(5)
+    queue.add("b")
+    assert queue.oldest_waiting_s() == pytest.approx(5)
+    await queue.get()
+    await asyncio.sleep(7)
+    assert queue.longest_running_s() == pytest.approx(7)
+    assert queue.oldest_waiting_s() == pytest.approx(7)
+    queue.add("a")
+    await asyncio.sleep(20)
+    queue.done("a")
+    assert queue.oldest_waiting_s() == pytest.approx(27)  # "b"
+    await taken(queue, 1)
+    assert queue.oldest_waiting_s() == pytest.approx(20)  # "a" waited while it was worked on
+
+
+async def test_the_observer_hears_adds_waits_work_and_retries(clock: Clock) -> None:
+    heard = Log()
+    queue: WorkQueue[str] = WorkQueue(clock, observer=heard)
+    queue.add("a")
+    queue.add("a")
+    await asyncio.sleep(3)
+    await queue.get()
+    await asyncio.sleep(2)
+    queue.retry("a", CONFLICT)
+    queue.done("a")
+    assert heard.adds == 2
+    assert heard.waits_s == pytest.approx([3])
+    assert heard.works_s == pytest.approx([2])
+    assert heard.retries == [Failure.CONFLICT]
+
+
+KEYS = st.sampled_from("abc")
+PROGRAMS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), KEYS, st.integers(0, 2)),
+        st.tuples(st.just("after"), KEYS, st.integers(0, 20)),
+        st.tuples(st.just("pass"), KEYS, st.integers(1, 10)),
+    ),
+    max_size=30,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(PROGRAMS, st.integers(1, 3), st.integers(0, 5))
+def test_every_wish_is_worked_on_after_it_was_made_and_soon_after_it_is_due_and_never_by_two_at_once(
+    program: list[tuple[str, str, int]], workers: int, work_s: int
+) -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        queue: WorkQueue[str] = WorkQueue(VirtualClock(loop))
+        at_work: set[str] = set()
+        starts_s: dict[str, list[float]] = {key: [] for key in "abc"}
+        wishes: list[tuple[str, float, float]] = []  # key, made, due
+
+        async def work() -> None:
+            while True:
+                key = await queue.get()
+                assert key not in at_work
+                at_work.add(key)
+                starts_s[key].append(loop.time())
+                await asyncio.sleep(work_s)
+                at_work.remove(key)
+                queue.done(key)
+
+        tasks = [asyncio.create_task(work()) for _ in range(workers)]
+        for verb, key, number in program:
+            if verb == "add":
+                queue.add(key, number)
+                wishes.append((key, loop.time(), loop.time()))
+            elif verb == "after":
+                queue.add_after(key, number)
+                wishes.append((key, loop.time(), loop.time() + number))
+            else:
+                await asyncio.sleep(number)
+        await asyncio.sleep(1000)
+        assert (len(queue), queue.delayed_count, at_work) == (0, 0, set())
+        busy_s = work_s * (len(program) + 1)  # no key can be kept waiting longer by all the work there is
+        for key, made, due in wishes:
+            assert any(made <= start <= due + busy_s + 1e-6 for start in starts_s[key])
+        for task in tasks:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(isinstance(result, asyncio.CancelledError) for result in results)
+
+    run_virtual(scenario())

@@ -62,6 +62,13 @@ def test_null_means_absent_wherever_a_server_writes_it() -> None:
     assert (page.metadata.resource_version, page.items) == ("7", [])
 
 
+def test_a_null_is_an_absence_also_where_the_struct_has_a_default() -> None:
+    """Go writes null for nil maps and lists; one such object must not make a whole list unreadable."""
+    body = b'{"metadata":{"name":"a","labels":null,"ownerReferences":null},"data":null}'
+    assert decoder(ConfigMap).decode(body) == ConfigMap(metadata=ObjectMeta(name="a"))
+    assert list_decoder(ConfigMap).decode(b'{"metadata":{},"items":null}').items == []
+
+
 def test_a_body_says_its_type_first_and_then_what_the_struct_holds() -> None:
     assert msgspec.json.decode(encode_object(config_map("ci", "a", k="v"))) == {
         "apiVersion": "v1",

@@ -10,6 +10,7 @@ import pytest
 
 from applecart.api.core import ConfigMap
 from applecart.api.meta import Key, ObjectMeta
+from applecart.api.pods import Pod
 from applecart.clock import Clock
 from applecart.errors import BadInput, Transient
 from applecart.kube.client import Client
@@ -394,3 +395,30 @@ async def test_a_predicate_spares_changes(clock: Clock) -> None:
         assert await fed.seen_after(fed.client.create(config("a"))) == [key]
         assert await fed.seen_after(fed.client.patch(ConfigMap, key, Merge({"data": {"x": "1"}}))) == []
         assert await fed.seen_after(fed.client.delete(ConfigMap, key)) == [key]
+
+
+async def test_a_failure_that_is_counted_in_the_status_does_not_wake_itself(clock: Clock) -> None:
+    """A host's eight bootstrap attempts were used up in seconds: each one wrote its count into the status, the write was a
+    change, and the change started the next attempt at once. Backoff was fiction."""
+    client = Client(MemoryApi(clock), clock)
+    informer = Informer(client, Pod)
+    attempts: list[float] = []
+
+    async def reconcile(key: Key) -> Result:
+        attempts.append(clock.monotonic())
+        await client.patch_status(Pod, key, Merge({"status": {"message": f"attempt {len(attempts)} failed"}}))
+        raise Transient("the host does not answer")
+
+    controller: Controller[Key] = Controller("test", reconcile, WorkQueue(clock), clock)
+    controller.watch(informer)
+    tasks = [asyncio.create_task(informer.run()), asyncio.create_task(controller.run())]
+    pod = await client.create(Pod(metadata=ObjectMeta(name="a", namespace="test")))
+    await asyncio.sleep(600)
+    assert 8 <= len(attempts) <= 20, "ten minutes hold about a dozen waits that double up to two minutes"
+    before = len(attempts)
+    await client.patch(Pod, pod.key, Merge({"metadata": {"annotations": {"example.com/retry": "now"}}}))
+    await asyncio.sleep(0.1)
+    assert len(attempts) > before, "a person's change is looked at without delay"
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

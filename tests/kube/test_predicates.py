@@ -7,6 +7,7 @@ import pytest
 
 from applecart.api.core import ConfigMap
 from applecart.api.meta import ObjectMeta, OwnerReference
+from applecart.api.pods import Pod, PodStatus
 from applecart.kube.cache import Change
 from applecart.kube.predicates import appeared_or_went, beyond_status
 
@@ -36,6 +37,16 @@ def change(old: ConfigMap | None, new: ConfigMap | None) -> Change[ConfigMap]:
 def test_whatever_a_decision_may_depend_on_is_beyond_the_status(new: ConfigMap) -> None:
     assert beyond_status(change(OLD, new))
     assert not appeared_or_went(change(OLD, new))
+
+
+def test_data_of_a_kind_without_a_status_is_beyond_it() -> None:
+    assert beyond_status(change(OLD, msgspec.structs.replace(with_metadata(), data={"k": "v"})))
+
+
+def test_a_status_is_not_beyond_itself() -> None:
+    old = Pod(metadata=OLD.metadata)
+    new = msgspec.structs.replace(old, status=PodStatus(phase="Running"))
+    assert not beyond_status(Change(OLD.key, old, new))
 
 
 def test_a_new_revision_alone_is_a_status() -> None:

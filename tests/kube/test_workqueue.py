@@ -309,3 +309,55 @@ def test_every_wish_is_worked_on_after_it_was_made_and_soon_after_it_is_due_and_
         assert all(isinstance(result, asyncio.CancelledError) for result in results)
 
     run_virtual(scenario())
+
+
+async def test_a_change_that_may_be_our_own_does_not_end_a_backoff(clock: Clock, queue: WorkQueue[str]) -> None:
+    wait_s = queue.retry("a", Transient("down"))
+    queue.add("a", ends_backoff=False)
+    assert len(queue) == 0
+    assert await queue.get() == "a"
+    assert clock.monotonic() == pytest.approx(wait_s)
+
+
+async def test_a_change_by_somebody_else_does(clock: Clock, queue: WorkQueue[str]) -> None:
+    queue.retry("a", BadInput("spec.os"))
+    queue.add("a")
+    assert await queue.get() == "a"
+    assert clock.monotonic() == 0
+
+
+async def test_a_change_that_came_while_the_work_failed_waits_for_the_backoff(clock: Clock, queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    key = await queue.get()
+    queue.add("a", ends_backoff=False)
+    wait_s = queue.retry(key, Transient("down"))
+    queue.done(key)
+    assert await queue.get() == "a"
+    assert clock.monotonic() == pytest.approx(wait_s)
+
+
+async def test_a_change_that_came_while_the_work_went_well_is_worked_on_at_once(clock: Clock, queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    key = await queue.get()
+    queue.add("a", ends_backoff=False)
+    queue.done(key)
+    assert await queue.get() == "a"
+    assert clock.monotonic() == 0
+
+
+async def test_somebody_elses_change_during_failing_work_counts_beside_our_own(clock: Clock, queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    key = await queue.get()
+    queue.add("a", ends_backoff=False)
+    queue.add("a")
+    queue.retry(key, Transient("down"))
+    queue.done(key)
+    assert await queue.get() == "a"
+    assert clock.monotonic() == 0
+
+
+async def test_a_plain_delay_is_no_backoff(clock: Clock, queue: WorkQueue[str]) -> None:
+    queue.add_after("a", 60)
+    queue.add("a", ends_backoff=False)
+    assert await queue.get() == "a"
+    assert clock.monotonic() == 0

@@ -17,6 +17,7 @@ from applecart.errors import ApplecartError, DeadlineExceeded
 from applecart.kube.cache import Change
 from applecart.kube.informer import Informer
 from applecart.kube.paces import failure_of
+from applecart.kube.predicates import beyond_status
 from applecart.kube.results import Outcome, Result
 from applecart.kube.workqueue import QueueClosed, WorkQueue
 from applecart.observe.logs import logger
@@ -78,11 +79,14 @@ class Controller(Generic[H]):
         key_of: Callable[[K], H | None] | None = None,
         keys_of: Callable[[K], Iterable[H]] | None = None,
         when: Callable[[Change[K]], bool] | None = None,
+        ends_backoff: Callable[[Change[K]], bool] = beyond_status,
         priority: int = 0,
     ) -> None:
         """Queue a key for every change: the object's own, or those that `key_of` or `keys_of` derive from it.
 
-        Keys are derived from the object before and after the change: when a Pod moves to another owner, both must look.
+        Keys are derived from the object before and after the change: when a Pod moves to another owner, both must look. A key
+        that failed is looked at early only for a change that `ends_backoff`; by default one of a status does not, because the
+        failed reconcile may have written it.
         """
         derived = keys_of or _at_most_one(key_of or cast("Callable[[K], H]", _own_key))
 
@@ -90,7 +94,7 @@ class Controller(Generic[H]):
             if when is None or when(change):
                 states = [state for state in (change.old, change.new) if state is not None]
                 for key in dict.fromkeys(key for state in states for key in derived(state)):
-                    self.queue.add(key, priority)
+                    self.queue.add(key, priority, ends_backoff=ends_backoff(change))
 
         informer.on_change(on_change)
         self._sources.append(informer)

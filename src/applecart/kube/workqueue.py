@@ -50,6 +50,8 @@ class WorkQueue(Generic[H]):
         self._running: dict[H, float] = {}  # since when
         self._again: dict[H, tuple[int, float]] = {}  # added while running: priority, and since when it waits
         self._failures: dict[H, int] = {}
+        self._backing_off: set[H] = set()  # delayed because they failed
+        self._unless_failed: set[H] = set()  # wanted again while running, but not if that work fails
         self._getters: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = 0.0
@@ -58,13 +60,23 @@ class WorkQueue(Generic[H]):
 
     # Asking for work
 
-    def add(self, key: H, priority: int = 0) -> None:
-        """Work on the key as soon as a worker is free; a delay it still had is over."""
+    def add(self, key: H, priority: int = 0, *, ends_backoff: bool = True) -> None:
+        """Work on the key as soon as a worker is free; a delay it still had is over.
+
+        Without `ends_backoff` a key that failed keeps its distance. That is for changes a reconcile may have caused itself: a
+        failure that is written into a status is a change too, and would wake the key at once, again and again.
+        """
         if self._closed:
             return
         if self._observer:
             self._observer.added()
+        if key in self._backing_off and not ends_backoff:
+            return
         self._forget_delay(key)
+        if not ends_backoff and key in self._running and key not in self._again:
+            self._unless_failed.add(key)
+        elif ends_backoff:
+            self._unless_failed.discard(key)
         self._make_ready(key, priority)
 
     def add_after(self, key: H, delay_s: float, priority: int = 0) -> None:
@@ -90,7 +102,12 @@ class WorkQueue(Generic[H]):
         delay_s = retry_after_s(error, failures, self._paces, self._clock.random)
         if self._observer:
             self._observer.retried(failure)
+        if key in self._unless_failed:
+            self._unless_failed.discard(key)
+            self._again.pop(key, None)
         self.add_after(key, delay_s)
+        if key in self._delayed:
+            self._backing_off.add(key)
         return delay_s
 
     def forget(self, key: H) -> None:
@@ -128,6 +145,7 @@ class WorkQueue(Generic[H]):
         worked_s = self._clock.monotonic() - self._running.pop(key)
         if self._observer:
             self._observer.finished(worked_s)
+        self._unless_failed.discard(key)
         if again := self._again.pop(key, None):
             priority, since = again
             self._make_ready(key, priority, since)
@@ -145,6 +163,7 @@ class WorkQueue(Generic[H]):
         """Take nothing more. Drained, what is ready is still handed out; else it is dropped. Delayed keys always are."""
         self._closed = True
         self._delayed.clear()
+        self._backing_off.clear()
         self._priority_when_due.clear()
         if self._timer:
             self._timer.cancel()
@@ -208,6 +227,7 @@ class WorkQueue(Generic[H]):
 
     def _forget_delay(self, key: H) -> None:
         self._delayed.discard(key)
+        self._backing_off.discard(key)
         self._priority_when_due.pop(key, None)
         # The timer stays: if it was for this key, it fires once for nothing and is set for the next.
 
@@ -227,6 +247,7 @@ class WorkQueue(Generic[H]):
         now = max(self._clock.monotonic(), self._timer_due)
         while (due := self._delayed.first_order()) is not None and due <= now:
             key = self._delayed.pop()
+            self._backing_off.discard(key)
             self._make_ready(key, self._priority_when_due.pop(key, 0))
         self._set_timer()
 

@@ -26,7 +26,7 @@ up: $(VENV)/ready-to-run ## run applecart on this machine until Ctrl-C
 	@APPLECART_BINARIES=$${APPLECART_BINARIES:-$$($(BIN)/python tests/kubernetes/build.py --kube $(KUBE) --look)} $(BIN)/applecart up
 
 test: check ## check, then every test that needs no Kubernetes
-	$(BIN)/pytest -m "not kubernetes"
+	$(BIN)/pytest -n auto -m "not kubernetes"
 
 test-kubernetes: $(VENV)/ready-to-develop kube-binaries ## the tests on a real kube-apiserver (KUBE=1.33 for the oldest we support)
 	$(BIN)/pytest -m kubernetes

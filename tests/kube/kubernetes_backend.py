@@ -17,7 +17,6 @@ from applecart.api.core import ConfigMap
 from applecart.api.meta import ObjectMeta
 from applecart.clock import Clock
 from applecart.embedded.binaries import RealCluster
-from applecart.embedded.component_flags import loopback_url
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.errors import Expired
@@ -76,7 +75,7 @@ async def compact_etcd(cluster: RealCluster) -> None:
     context.load_cert_chain(trust.etcd_client.certificate, trust.etcd_client.key)
     key = base64.b64encode(COMPACT_KEY).decode()
 
-    async with aiohttp.ClientSession(loopback_url(cluster._ports.etcd_client)) as session:
+    async with aiohttp.ClientSession(cluster.etcd_url) as session:
 
         async def ask(path: str, **body: Any) -> Any:
             async with session.post(path, json=body, ssl=context) as answer:

@@ -1,6 +1,7 @@
 """Each fault of the chaos proxy does what it says, between a real client and a real server on loopback."""
 
 import asyncio
+import io
 import ssl
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -31,7 +32,7 @@ class Server:
         self._runner = web.AppRunner(self._app(), handler_cancellation=True, shutdown_timeout=0.1)
 
     def _app(self) -> web.Application:
-        app = web.Application()
+        app = web.Application(client_max_size=1 << 24)
         app.router.add_get("/body", self._body)
         app.router.add_post("/echo", self._echo)
         app.router.add_get("/stream", self._stream)
@@ -155,6 +156,16 @@ async def raw_answer(proxy: ChaosProxy) -> tuple[bytes, bool]:
     finally:
         writer.close()
     return received, False
+
+
+async def test_a_slow_client_gets_the_whole_answer(server: Server, proxy: ChaosProxy, session: aiohttp.ClientSession) -> None:
+    sent = BODY * 300
+    async with session.post(f"{proxy.url}/echo", data=io.BytesIO(sent)) as answer:
+        received = b""
+        while chunk := await answer.content.read(1 << 16):
+            received += chunk
+            await asyncio.sleep(0)
+    assert received == sent
 
 
 async def test_a_cut_is_a_reset_and_a_half_close_is_an_end(proxy: ChaosProxy) -> None:

@@ -60,6 +60,7 @@ class RealCluster:
         self._children: dict[str, Child] = {}
         self._ports = choose_ports(self._options.api_port)
         self.url = flags.loopback_url(self._ports.api)
+        self.etcd_url = flags.loopback_url(self._ports.etcd_client)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -175,7 +176,7 @@ class RealCluster:
     async def _start_etcd(self) -> None:
         trust = self._files.trust
         of_etcd = flags.etcd_flags(self._files.etcd_data, trust, self._ports, durable=self._options.durable)
-        probe = f"{flags.loopback_url(self._ports.etcd_client)}/health"
+        probe = f"{self.etcd_url}/health"
         await self._run(ETCD, [*of_etcd, *self._options.etcd_flags], (probe,))
 
     async def _run(

@@ -198,6 +198,7 @@ class Client:
 
     async def open(self, request: Request) -> Stream:
         """Open a stream; a refusal raises its class. Not retried: whoever streams has its own way to resume."""
+        request = msgspec.structs.replace(request, deadline_s=min(request.deadline_s, self._deadline_s))
         stream = await self.transport.open(request)
         if stream.status < 400:
             return stream

@@ -196,6 +196,10 @@ class HttpStream:
             raise self._transport._failure(error, self._request) from None
 
     async def aclose(self) -> None:
+        # A polite end of TLS waits for a server that is still sending; whoever gives an answer up does not want to.
+        connection = self._answer.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()
         self._answer.close()
 
 

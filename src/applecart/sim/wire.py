@@ -44,7 +44,8 @@ class ChaosProxy:
         self._listener: socket.socket | None = None
         self._released = asyncio.Event()
         self._noted = asyncio.Event()
-        self._tasks: dict[asyncio.Task[None], socket.socket] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._unhandled: dict[asyncio.Task[None], socket.socket] = {}  # connections whose task has not begun
         self._exchanges: set[Exchange] = set()
         self._requests = 0
 
@@ -117,12 +118,14 @@ class ChaosProxy:
         with suppress(OSError):  # it may have gone again
             arrived, _ = listener.accept()
             task = asyncio.ensure_future(self._handle(arrived))
-            self._tasks[task] = arrived
+            self._tasks.add(task)
+            self._unhandled[task] = arrived
             task.add_done_callback(self._ended)
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
-        # Closed already, unless the task was cancelled before it began.
-        self._tasks.pop(task).close()
+        self._tasks.discard(task)
+        if (arrived := self._unhandled.pop(task, None)) is not None:
+            arrived.close()  # the task was cancelled before it began
 
     async def _end_connections(self) -> None:
         tasks = list(self._tasks)
@@ -131,11 +134,16 @@ class ChaosProxy:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _handle(self, arrived: socket.socket) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        del self._unhandled[task]
         self.counts["connections"] += 1
         arrived.setblocking(False)
         reader, writer = await asyncio.open_connection(sock=arrived, limit=CHUNK_BYTES)
         try:
             await self._serve(reader, writer)
+            writer.close()
+            await writer.wait_closed()  # a slow client still gets the rest
         except (asyncio.CancelledError, asyncio.IncompleteReadError, OSError):
             reset(writer)  # an outage, or a side went away by itself
         finally:

@@ -29,7 +29,7 @@ test: check ## check, then every test that needs no Kubernetes
 	$(BIN)/pytest -n auto -m "not kubernetes"
 
 test-kubernetes: $(VENV)/ready-to-develop kube-binaries ## the tests on a real kube-apiserver (KUBE=1.33 for the oldest we support)
-	$(BIN)/pytest -m kubernetes
+	$(BIN)/pytest -n 2 -m kubernetes
 
 check: $(VENV)/ready-to-develop ## ruff, mypy --strict, import layers, generated files
 	$(BIN)/ruff check .

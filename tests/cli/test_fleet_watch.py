@@ -41,7 +41,7 @@ async def test_the_age_of_the_oldest_pending_pod_is_exported_until_it_runs(clock
     fleet = FleetWatch(client, metrics, ages)
     await client.create(Namespace(metadata=ObjectMeta(name="ci")))
     following = asyncio.create_task(fleet.run())
-    await fleet.synced()
+    await fleet.following()
     pods = fleet.informers[1]
     pod = await client.create(Pod(metadata=ObjectMeta(name="stuck", namespace="ci")))
     await client.patch_status(Pod, pod.key, Merge({"status": {"phase": "Pending"}}))

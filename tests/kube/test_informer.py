@@ -17,7 +17,7 @@ from applecart.kube.informer import Informer, Tuning
 from applecart.kube.patches import Merge
 from applecart.kube.transport import Request
 from tests.kube.backends import Backend
-from tests.kube.faults import Ends, FaultyTransport, Refused, Says, always
+from tests.kube.faults import Ends, FaultyTransport, Refused, Says, always, in_turn
 from tests.kube.memory_api import MemoryApi
 
 HOUR_S = 3600.0
@@ -132,7 +132,7 @@ async def test_an_outage_of_a_day_loses_and_invents_nothing(world: World) -> Non
     async with following(informer):
         await informer.synced()
         informer.on_change(seen.append)
-        await asyncio.sleep(1)
+        await informer.following()
         seen.clear()
         world.network.plan = always(Refused())
         world.network.sever()
@@ -160,8 +160,7 @@ async def test_an_outage_of_a_day_loses_and_invents_nothing(world: World) -> Non
 async def test_an_outage_is_told_once_and_its_end_too(world: World, caplog: pytest.LogCaptureFixture) -> None:
     informer = world.informer()
     async with following(informer):
-        await informer.synced()
-        await asyncio.sleep(1)
+        await informer.following()
         world.network.plan = always(Refused())
         world.network.sever()
         await asyncio.sleep(DAY_S)
@@ -175,11 +174,22 @@ async def test_an_outage_is_told_once_and_its_end_too(world: World, caplog: pyte
     assert len(warnings) == 1
 
 
-async def test_a_frozen_stream_is_noticed_and_opened_again_where_it_stopped(world: World) -> None:
+async def test_a_single_hiccup_is_not_worth_a_warning(world: World, caplog: pytest.LogCaptureFixture) -> None:
     informer = world.informer()
+    world.network.plan = in_turn([None, Says(429, retry_after_s=7)])
     async with following(informer):
         await informer.synced()
         await asyncio.sleep(1)
+        assert informer.trouble is None
+        await informer.following()
+        assert asyncio.get_running_loop().time() >= 7, "the server asked for seven seconds"
+    assert caplog.records == []
+
+
+async def test_a_frozen_stream_is_noticed_and_opened_again_where_it_stopped(world: World) -> None:
+    informer = world.informer()
+    async with following(informer):
+        await informer.following()
         world.network.freeze()
         await world.create("unseen")
         await informer.wait_until(lambda: "unseen" in names(informer))
@@ -265,8 +275,7 @@ async def test_the_periodic_relist_repairs_what_a_watch_did_not_say(world: World
     await world.create("real")
     informer = world.informer()
     async with following(informer):
-        await informer.synced()
-        await asyncio.sleep(1)
+        await informer.following()
         place = next(iter(world.server.store.objects))
         del world.server.store.objects[place]  # gone without an event, as after a restore of the database
         await informer.wait_until(lambda: not names(informer))

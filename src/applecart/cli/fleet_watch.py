@@ -53,9 +53,9 @@ class FleetWatch:
             for informer in self.informers:
                 group.create_task(informer.run(), name=f"informer {informer.kind.resource.label}")
 
-    async def synced(self) -> None:
+    async def following(self) -> None:
         for informer in self.informers:
-            await informer.synced()
+            await informer.following()
 
     def counts(self) -> dict[str, int]:
         return {informer.kind.resource.label: len(informer) for informer in self.informers}

@@ -125,7 +125,7 @@ async def run(options: Options, clock: Clock) -> None:
         fleet = FleetWatch(client, metrics, ages)
         page.ready = {"caches": fleet.why_behind}
         await running.enter_async_context(_in_background(fleet, cluster))
-        await _first(stopping.wait(), fleet.synced())
+        await _first(stopping.wait(), fleet.following())
         if stopping.is_set():
             return
         gc.collect()

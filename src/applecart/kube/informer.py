@@ -21,7 +21,7 @@ from applecart.kube.backoff import Pace
 from applecart.kube.cache import Cache, Change, IndexFunction, Replacement
 from applecart.kube.client import PAGE_SIZE, Client
 from applecart.kube.codec import Frame
-from applecart.kube.errors import Expired
+from applecart.kube.errors import ApiError, Expired
 from applecart.kube.watch import IDLE_S, WATCH_S, watch
 from applecart.observe.logs import logger
 
@@ -72,6 +72,8 @@ class Informer(Generic[K]):
         self._handlers: list[Handler[K]] = []
         self._waiters: list[asyncio.Future[None]] = []
         self._is_synced = False
+        self._is_watching = False
+        self._failing_since: float | None = None
         self._heard = False  # whether a watch brought anything since the last list
 
     # Reading
@@ -99,6 +101,10 @@ class Informer(Generic[K]):
     async def synced(self) -> None:
         """The barrier before which nobody may conclude that an object does not exist."""
         await self.wait_until(lambda: self._is_synced)
+
+    async def following(self) -> None:
+        """Wait until a watch is open as well: changes from now on arrive as they happen."""
+        await self.wait_until(lambda: self._is_watching)
 
     async def wait_until(self, holds: Callable[[], bool]) -> None:
         """Wait for a sentence about the cache to become true."""
@@ -140,7 +146,7 @@ class Informer(Generic[K]):
             replacement = Replacement(self._cache)
             return replacement.offer
 
-        self._heard = False
+        self._heard = self._is_watching = False
         self.revision = await self._client.read_list(
             self.kind,
             begin,
@@ -191,10 +197,13 @@ class Informer(Generic[K]):
             )
         ) as batches:
             async for frames in batches:
-                self._recovered()
                 if frames:
                     seen = self._heard = True
                     self._apply(frames)
+                else:
+                    self._is_watching = True
+                    self._recovered()
+                    self._wake_waiters()
         return seen
 
     def _apply(self, frames: list[Frame[K]]) -> None:
@@ -213,6 +222,9 @@ class Informer(Generic[K]):
         for handler in self._handlers:
             for change in changes:
                 self._tell(handler, change)
+        self._wake_waiters()
+
+    def _wake_waiters(self) -> None:
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
@@ -229,14 +241,20 @@ class Informer(Generic[K]):
         return self.kind.resource.label
 
     def _recovered(self) -> None:
+        self._failing_since = None
         if self.trouble is not None:
             away_s = asyncio.get_running_loop().time() - self.trouble.since
             log.info("the API answers again", kind=self._what, away_s=round(away_s, 1))
             self.trouble = None
 
     async def _rest(self, failures: int, error: Exception) -> None:
-        """Say once that the cache may be behind, then wait before trying again."""
-        if self.trouble is None:
-            self.trouble = Trouble(since=asyncio.get_running_loop().time(), because=str(error))
+        """Wait before trying again, as long as the server asked for. The second failure in a row is told, once."""
+        self._is_watching = False
+        now_s = asyncio.get_running_loop().time()
+        if self._failing_since is None:
+            self._failing_since = now_s
+        elif self.trouble is None:
+            self.trouble = Trouble(since=self._failing_since, because=str(error))
             log.warning("cannot follow the API, keeping what is known", kind=self._what, because=str(error))
-        await asyncio.sleep(self._tuning.pace.wait_s(failures, self._client.clock.random))
+        asked_s = (error.retry_after_s or 0.0) if isinstance(error, ApiError) else 0.0
+        await asyncio.sleep(max(asked_s, self._tuning.pace.wait_s(failures, self._client.clock.random)))

@@ -10,6 +10,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Nothing of the caller's Python may leak in: what runs is what the lock files name.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX
+# Trust what this machine trusts, as pip does: many networks have a certificate authority of their own.
+export UV_SYSTEM_CERTS ?= true
 
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \

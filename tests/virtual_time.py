@@ -22,6 +22,13 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], a
     return {"real": asyncio.new_event_loop} if needs_real_loop(item) else {"virtual": VirtualLoop}
 
 
+async def elapse(seconds: float) -> None:
+    """Let virtual time pass. On a real loop a test would really wait, so there it is refused."""
+    is_real = type(asyncio.get_running_loop()) is asyncio.SelectorEventLoop
+    assert not is_real, "a test on the real loop must wait for an event, not for time"
+    await asyncio.sleep(seconds)
+
+
 @pytest.fixture
 async def clock(request: pytest.FixtureRequest) -> AsyncIterator[Clock]:
     """Virtual and at its start; of the machine in a test that needs the real loop; standing still in a sync test."""

@@ -15,6 +15,7 @@ from applecart.observe.ages import Ages
 from applecart.observe.metrics import Metrics
 from tests.kube.faults import FaultyTransport, Says, always
 from tests.kube.memory_api import MemoryApi
+from tests.virtual_time import elapse
 
 BORN = datetime(2026, 1, 1, tzinfo=UTC)
 META = ObjectMeta(name="a", namespace="ci", creation_timestamp=BORN)
@@ -46,7 +47,7 @@ async def test_the_age_of_the_oldest_pending_pod_is_exported_until_it_runs(clock
     pod = await client.create(Pod(metadata=ObjectMeta(name="stuck", namespace="ci")))
     await client.patch_status(Pod, pod.key, Merge({"status": {"phase": "Pending"}}))
     await pods.wait_until(lambda: bool(ages.oldest(1)))
-    await asyncio.sleep(timedelta(hours=2).total_seconds())
+    await elapse(timedelta(hours=2).total_seconds())
     (oldest,) = ages.oldest(1)
     assert oldest.key == Key("ci", "stuck")
     assert round(oldest.age_s) == 7200
@@ -63,7 +64,7 @@ async def test_a_kind_that_the_api_does_not_serve_is_named_by_the_readiness_page
     metrics = Metrics()
     fleet = FleetWatch(Client(network, clock), metrics, Ages(clock, metrics))
     following = asyncio.create_task(fleet.run())
-    await asyncio.sleep(60)
+    await elapse(60)
     assert (fleet.why_behind() or "").startswith("nodes: GET /api/v1/nodes: ")
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)

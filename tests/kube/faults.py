@@ -13,6 +13,7 @@ import msgspec
 from applecart.errors import DeadlineExceeded, NeverSent, Unreachable
 from applecart.kube.transport import Request, Response, Stream, Transport
 from tests.kube.memory_refusals import Refusal
+from tests.virtual_time import elapse
 
 REASONS = {409: "Conflict", 410: "Expired", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
 
@@ -156,7 +157,7 @@ class FaultyTransport:
         return self.plan(request) if self.plan else None
 
     async def _until_deadline(self, request: Request, wait_s: float) -> None:
-        await asyncio.sleep(min(wait_s, request.deadline_s))
+        await elapse(min(wait_s, request.deadline_s))
         if wait_s >= request.deadline_s:
             raise DeadlineExceeded(f"{request}: no answer within {request.deadline_s:g} s")
 

@@ -15,6 +15,7 @@ from typing import Any
 from applecart.clock import EPOCH
 from applecart.errors import DeadlineExceeded, NeverSent, Unreachable
 from applecart.kube.transport import Request, Response, Stream, Transport
+from tests.virtual_time import elapse
 
 MOST_STEPS = 2_000_000  # a loop that never rests is a bug, and a test must say so instead of hanging
 
@@ -118,11 +119,11 @@ class Link:
         if weather.is_down:
             raise NeverSent(f"{request}: connection refused")
         if weather.hangs or self.is_cut:
-            await asyncio.sleep(request.deadline_s)  # also when the weather clears: this connection is dead
+            await elapse(request.deadline_s)  # also when the weather clears: this connection is dead
             raise DeadlineExceeded(f"{request}: no answer")
-        await asyncio.sleep((weather.latency_s + self.latency_s) / 2)
+        await elapse((weather.latency_s + self.latency_s) / 2)
         response = await self._api.send(request)
-        await asyncio.sleep((weather.latency_s + self.latency_s) / 2)
+        await elapse((weather.latency_s + self.latency_s) / 2)
         if weather.answers_to_lose and request.method != "GET":
             weather.answers_to_lose -= 1
             raise Unreachable(f"{request}: connection reset while waiting for the answer")

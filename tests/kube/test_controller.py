@@ -22,6 +22,7 @@ from applecart.kube.predicates import appeared_or_went
 from applecart.kube.results import DONE, WAIT, Outcome, Result, again_in
 from applecart.kube.workqueue import WorkQueue
 from tests.kube.memory_api import MemoryApi
+from tests.virtual_time import elapse
 
 Script = Callable[[str], Awaitable[Result]]
 
@@ -93,7 +94,7 @@ def failing_once(error: Exception) -> Script:
 async def test_a_key_that_is_done_is_not_looked_at_again(clock: Clock) -> None:
     async with Bench(clock, always(DONE)).running() as bench:
         bench.queue.add("a")
-        await asyncio.sleep(24 * 3600)
+        await elapse(24 * 3600)
     assert bench.times_of("a") == [0]
     assert bench.heard.of("a") == [Outcome.DONE]
 
@@ -101,14 +102,14 @@ async def test_a_key_that_is_done_is_not_looked_at_again(clock: Clock) -> None:
 async def test_a_key_that_wants_to_be_looked_at_again_is_when_it_said(clock: Clock) -> None:
     async with Bench(clock, always(again_in(timedelta(minutes=5)))).running() as bench:
         bench.queue.add("a")
-        await asyncio.sleep(16 * 60)
+        await elapse(16 * 60)
     assert bench.times_of("a") == pytest.approx([0, 300, 600, 900])
 
 
 async def test_a_wait_for_an_event_that_never_comes_has_an_end(clock: Clock) -> None:
     async with Bench(clock, always(WAIT), longest_wait_s=1800).running() as bench:
         bench.queue.add("a")
-        await asyncio.sleep(1800)
+        await elapse(1800)
     assert len(bench.times_of("a")) in (2, 3)  # each look is between half and the whole of the longest wait after the last
 
 
@@ -127,7 +128,7 @@ async def test_an_error_is_retried_at_the_pace_of_its_class(
 ) -> None:
     async with Bench(clock, failing_once(error)).running() as bench:
         bench.queue.add("a")
-        await asyncio.sleep(60)
+        await elapse(60)
     first, second = bench.times_of("a")
     assert earliest_s <= second - first <= latest_s
     assert bench.heard.of("a") == [outcome, Outcome.DONE]
@@ -143,7 +144,7 @@ async def test_an_unexpected_error_is_logged_with_its_traceback_once_per_text(
     async with Bench(clock, script).running() as bench:
         bench.queue.add("a")
         bench.queue.add("b")
-        await asyncio.sleep(3600)
+        await elapse(3600)
     with_traceback = [record for record in caplog.records if record.exc_info]
     assert len(bench.times_of("a")) > 5
     assert [str(record.exc_info[1]) for record in with_traceback if record.exc_info] == [
@@ -155,7 +156,7 @@ async def test_an_unexpected_error_is_logged_with_its_traceback_once_per_text(
 async def test_an_expected_error_is_logged_as_its_sentence(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     async with Bench(clock, failing_once(Transient("mac-7 does not answer"))).running() as bench:
         bench.queue.add("a")
-        await asyncio.sleep(60)
+        await elapse(60)
     record = next(record for record in caplog.records if record.name == "applecart.kube.controller")
     assert record.levelno == logging.WARNING
     assert record.exc_info
@@ -177,9 +178,9 @@ async def test_a_reconcile_that_overruns_is_cancelled_and_only_its_own_key_waits
     async with Bench(clock, script, workers=2, deadline_s=60).running() as bench:
         bench.queue.add("hung")
         bench.queue.add("fine")
-        await asyncio.sleep(59)
+        await elapse(59)
         assert len(bench.times_of("fine")) == 6
-        await asyncio.sleep(3)
+        await elapse(3)
     assert bench.heard.of("hung") == [Outcome.OVERRUN]
     assert cancelled[0] == "hung"
     assert len(bench.times_of("hung")) == 2  # tried again at the transient pace
@@ -195,14 +196,14 @@ async def test_an_overrun_that_hides_behind_another_error_is_still_counted_as_on
 
     async with Bench(clock, script, deadline_s=5).running() as bench:
         bench.queue.add("a")
-        await asyncio.sleep(5.1)
+        await elapse(5.1)
     assert bench.heard.of("a") == [Outcome.OVERRUN]
 
 
 async def test_a_reconcile_that_ends_as_cancelled_although_nobody_cancelled_it_does_not_kill_its_worker(clock: Clock) -> None:
     async def script(key: str) -> Result:
         if key == "stray":
-            inner = asyncio.ensure_future(asyncio.sleep(100))
+            inner = asyncio.ensure_future(elapse(100))
             inner.cancel()
             await inner
         return DONE
@@ -210,7 +211,7 @@ async def test_a_reconcile_that_ends_as_cancelled_although_nobody_cancelled_it_d
     async with Bench(clock, script).running() as bench:
         bench.queue.add("stray")
         bench.queue.add("next")
-        await asyncio.sleep(0.1)
+        await elapse(0.1)
     assert bench.heard.of("stray") == [Outcome.UNEXPECTED]
     assert bench.heard.of("next") == [Outcome.DONE]
 
@@ -222,7 +223,7 @@ async def test_a_reconcile_that_returns_nothing_is_a_failure_not_a_crash(clock: 
     async with Bench(clock, script).running() as bench:
         bench.queue.add("a")
         bench.queue.add("next")
-        await asyncio.sleep(0.1)
+        await elapse(0.1)
     assert bench.heard.of("a") == [Outcome.UNEXPECTED]
     assert bench.heard.of("next") == [Outcome.DONE]
 
@@ -232,39 +233,39 @@ async def test_stopping_cancels_running_reconciles_and_waits_for_their_cleanup(c
 
     async def script(_key: str) -> Result:
         try:
-            await asyncio.sleep(1000)
+            await elapse(1000)
         finally:
-            await asyncio.sleep(3)
+            await elapse(3)
             ended_s.append(clock.monotonic())
         return DONE
 
     async with Bench(clock, script, workers=2).running() as bench:
         bench.queue.add("a")
         bench.queue.add("b")
-        await asyncio.sleep(10)
+        await elapse(10)
     assert ended_s == pytest.approx([13, 13])
     assert clock.monotonic() == pytest.approx(13)
 
 
 async def test_a_controller_that_runs_again_looks_at_what_was_cut_off(clock: Clock) -> None:
     async def script(_key: str) -> Result:
-        await asyncio.sleep(10)
+        await elapse(10)
         return DONE
 
     bench = Bench(clock, script)
     bench.queue.add("a")
     async with bench.running():
-        await asyncio.sleep(5)
+        await elapse(5)
     assert bench.heard.of("a") == []
     async with bench.running():
-        await asyncio.sleep(20)
+        await elapse(20)
     assert bench.heard.of("a") == [Outcome.DONE]
 
 
 async def test_a_reconcile_that_swallows_its_cancellation_cannot_keep_the_controller_alive(clock: Clock) -> None:
     async def script(_key: str) -> Result:
         try:
-            await asyncio.sleep(1000)
+            await elapse(1000)
         except asyncio.CancelledError:
             return DONE
         return DONE
@@ -273,7 +274,7 @@ async def test_a_reconcile_that_swallows_its_cancellation_cannot_keep_the_contro
     task = asyncio.create_task(bench.controller.run())
     bench.queue.add("a")
     bench.queue.add("b")
-    await asyncio.sleep(1)
+    await elapse(1)
     task.cancel()
     await asyncio.wait({task}, timeout=1)
     assert task.done()
@@ -290,13 +291,13 @@ async def test_a_queue_that_is_shut_down_ends_the_controller(clock: Clock) -> No
 
 async def test_as_many_keys_are_worked_on_at_once_as_there_are_workers(clock: Clock) -> None:
     async def script(_key: str) -> Result:
-        await asyncio.sleep(10)
+        await elapse(10)
         return DONE
 
     async with Bench(clock, script, workers=4).running() as bench:
         for number in range(8):
             bench.queue.add(str(number))
-        await asyncio.sleep(25)
+        await elapse(25)
     assert [at_s for _, at_s in bench.calls] == pytest.approx([0, 0, 0, 0, 10, 10, 10, 10])
 
 
@@ -337,7 +338,7 @@ class Fed:
     async def seen_after(self, change: Awaitable[object]) -> list[Key | str]:
         self.seen.clear()
         await change
-        await asyncio.sleep(1)
+        await elapse(1)
         return list(self.seen)
 
 
@@ -347,7 +348,7 @@ async def test_every_change_of_a_watched_object_queues_its_key(clock: Clock) -> 
     await fed.client.create(config("before"))
     key = Key("test", "a")
     async with fed.running():
-        await asyncio.sleep(1)
+        await elapse(1)
         assert fed.seen == [Key("test", "before")]
         assert await fed.seen_after(fed.client.create(config("a"))) == [key]
         assert await fed.seen_after(fed.client.patch(ConfigMap, key, Merge({"data": {"x": "1"}}))) == [key]
@@ -359,10 +360,10 @@ async def test_nothing_is_reconciled_before_the_cache_is_complete(clock: Clock) 
     fed.controller.watch(fed.informer)
     fed.queue.add("early")
     task = asyncio.create_task(fed.controller.run())
-    await asyncio.sleep(60)
+    await elapse(60)
     assert fed.seen == []
     informing = asyncio.create_task(fed.informer.run())
-    await asyncio.sleep(1)
+    await elapse(1)
     assert fed.seen == ["early"]
     for each in (task, informing):
         each.cancel()
@@ -413,11 +414,11 @@ async def test_a_failure_that_is_counted_in_the_status_does_not_wake_itself(cloc
     controller.watch(informer)
     tasks = [asyncio.create_task(informer.run()), asyncio.create_task(controller.run())]
     pod = await client.create(Pod(metadata=ObjectMeta(name="a", namespace="test")))
-    await asyncio.sleep(600)
+    await elapse(600)
     assert 8 <= len(attempts) <= 20, "ten minutes hold about a dozen waits that double up to two minutes"
     before = len(attempts)
     await client.patch(Pod, pod.key, Merge({"metadata": {"annotations": {"example.com/retry": "now"}}}))
-    await asyncio.sleep(0.1)
+    await elapse(0.1)
     assert len(attempts) > before, "a person's change is looked at without delay"
     for task in tasks:
         task.cancel()

@@ -23,6 +23,7 @@ from applecart.kube.patches import Merge
 from tests.kube.backends import Backend
 from tests.kube.memory_api import MemoryApi
 from tests.kube.processes import Link, Process, Weather, World
+from tests.virtual_time import elapse
 
 KEY = Key("test", "provider")
 TIMING = Timing()
@@ -61,9 +62,9 @@ class Candidate:
         try:
             while True:
                 self.act(self.term)
-                await asyncio.sleep(ACT_EVERY_S)
+                await elapse(ACT_EVERY_S)
         finally:
-            await asyncio.sleep(self.stop_s)
+            await elapse(self.stop_s)
             self.act(self.term)
             self.term = None
 
@@ -426,14 +427,14 @@ async def test_an_impatient_second_cancellation_does_not_leave_the_work_behind(c
         try:
             await forever()
         finally:
-            await asyncio.sleep(2)
+            await elapse(2)
             is_at_work = False
 
     task = asyncio.create_task(Election(Client(MemoryApi(clock), clock), KEY, "a", clock).lead(work))
-    await asyncio.sleep(1)
+    await elapse(1)
     assert is_at_work
     task.cancel()
-    await asyncio.sleep(0.5)
+    await elapse(0.5)
     task.cancel()
     await asyncio.wait({task})
     assert task.cancelled()

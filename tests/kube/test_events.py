@@ -22,6 +22,7 @@ from applecart.secrets import Secret
 from tests.kube.backends import Backend
 from tests.kube.faults import FaultyTransport, Lost, Refused, Says, always, in_turn
 from tests.kube.memory_api import MemoryApi
+from tests.virtual_time import elapse
 
 POD = ConfigMap(metadata=ObjectMeta(name="runner-1", namespace="ci", uid="uid-1", resource_version="12"))
 NODE = Node(metadata=ObjectMeta(name="mac-7", uid="uid-7"))
@@ -83,7 +84,7 @@ async def test_an_event_about_a_cluster_scoped_object_stands_in_the_default_name
 async def test_a_repeated_event_is_counted_up(desk: Desk) -> None:
     for _ in range(3):
         desk.recorder.event(POD, NORMAL, "Pulling", "image 1")
-        await asyncio.sleep(60)
+        await elapse(60)
     (event,) = await desk.events()
     assert event.count == 3
     assert event.first_timestamp == EPOCH
@@ -103,7 +104,7 @@ async def test_an_event_that_the_api_has_forgotten_is_made_again_and_counts_on(d
     desk.recorder.event(POD, NORMAL, "Pulling", "image 1")
     (event,) = await desk.events()
     await desk.client.delete(Event, event.key)
-    await asyncio.sleep(7200)
+    await elapse(7200)
     desk.recorder.event(POD, NORMAL, "Pulling", "image 1")
     (reborn,) = await desk.events()
     assert reborn.name != event.name
@@ -129,7 +130,7 @@ async def test_events_of_an_outage_are_written_when_it_ends(desk: Desk) -> None:
     desk.wire.plan = always(Refused())
     desk.recorder.event(POD, NORMAL, "Pulling", "image 1")
     desk.recorder.event(NODE, NORMAL, "Registered", "")
-    await asyncio.sleep(60)
+    await elapse(60)
     desk.wire.heal()
     assert len(await desk.events()) == 1
     assert desk.recorder.dropped == 0
@@ -138,7 +139,7 @@ async def test_events_of_an_outage_are_written_when_it_ends(desk: Desk) -> None:
 async def test_an_outage_too_long_costs_events_and_nothing_else(desk: Desk) -> None:
     desk.wire.plan = always(Refused())
     desk.recorder.event(POD, NORMAL, "Pulling", "image 1")
-    await asyncio.sleep(3600)
+    await elapse(3600)
     assert desk.recorder.dropped == 1
     desk.wire.heal()
     desk.recorder.event(POD, NORMAL, "Pulled", "image 1")

@@ -17,6 +17,7 @@ from applecart.kube.workqueue import WorkQueue
 from tests.kube.backends import Backend
 from tests.kube.faults import FaultyTransport
 from tests.kube.memory_api import MemoryApi
+from tests.virtual_time import elapse
 
 OBJECTS = 20
 
@@ -37,7 +38,7 @@ class Replica:
         self.tasks = [asyncio.create_task(self.informer.run()), asyncio.create_task(election.lead(controller.run))]
 
     async def _reconcile(self, key: Key) -> Result:
-        await asyncio.sleep(0.01)
+        await elapse(0.01)
         self.seen[key] = self.clock.monotonic()
         return DONE
 
@@ -57,16 +58,16 @@ async def test_a_standby_takes_over_at_its_next_look_and_lists_nothing_again(clo
     for key in keys:
         await client.create(ConfigMap(metadata=ObjectMeta(name=key.name, namespace=key.namespace)))
     leader = Replica("a", api, clock)
-    await asyncio.sleep(1)
+    await elapse(1)
     standby = Replica("b", api, clock)
-    await asyncio.sleep(60)
+    await elapse(60)
     assert set(leader.seen) == set(keys)
     assert standby.seen == {}
     assert standby.informer.is_synced
     lists_before = standby.lists()
     await leader.stop()
     stopped_s = clock.monotonic()
-    await asyncio.sleep(30)
+    await elapse(30)
     assert set(standby.seen) == set(keys)
     timing = Timing()
     assert max(standby.seen.values()) - stopped_s <= timing.retry_s * (1 + JITTER) + OBJECTS * 0.01

@@ -19,6 +19,7 @@ from applecart.kube.transport import Request
 from tests.kube.backends import Backend
 from tests.kube.faults import Ends, FaultyTransport, Refused, Says, always, in_turn
 from tests.kube.memory_api import MemoryApi
+from tests.virtual_time import elapse
 
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
@@ -141,7 +142,7 @@ async def test_an_outage_of_a_day_loses_and_invents_nothing(world: World) -> Non
         reborn = await world.create("is-reborn")
         await world.create("comes")
         world.server.compact()
-        await asyncio.sleep(DAY_S)
+        await elapse(DAY_S)
         assert names(informer) == {"stays", "goes", "is-reborn"}, "what is known stays known while nobody answers"
         assert seen == []
         world.network.heal()
@@ -163,12 +164,12 @@ async def test_an_outage_is_told_once_and_its_end_too(world: World, caplog: pyte
         await informer.following()
         world.network.plan = always(Refused())
         world.network.sever()
-        await asyncio.sleep(DAY_S)
+        await elapse(DAY_S)
         assert informer.trouble is not None
         assert "connection" in informer.trouble.because
         assert asyncio.get_running_loop().time() - informer.trouble.since == pytest.approx(DAY_S, abs=60)
         world.network.heal()
-        await asyncio.sleep(60)
+        await elapse(60)
         assert informer.trouble is None
     warnings = [record for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == 1
@@ -179,7 +180,7 @@ async def test_a_single_hiccup_is_not_worth_a_warning(world: World, caplog: pyte
     world.network.plan = in_turn([None, Says(429, retry_after_s=7)])
     async with following(informer):
         await informer.synced()
-        await asyncio.sleep(1)
+        await elapse(1)
         assert informer.trouble is None
         await informer.following()
         assert asyncio.get_running_loop().time() >= 7, "the server asked for seven seconds"
@@ -201,7 +202,7 @@ async def test_a_quiet_stream_with_bookmarks_is_not_frozen(world: World) -> None
     informer = world.informer(tuning=Tuning(watch_s=3000))
     async with following(informer):
         await informer.synced()
-        await asyncio.sleep(2900)
+        await elapse(2900)
     assert world.watches_opened() == 1
 
 
@@ -213,7 +214,7 @@ async def test_bookmarks_keep_a_quiet_informer_from_listing_again(world: World) 
         await informer.synced()
         for round_number in range(20):
             await world.create(f"foreign-{round_number}")
-            await asyncio.sleep(90)  # longer than the bookmark interval, shorter than a watch
+            await elapse(90)  # longer than the bookmark interval, shorter than a watch
             world.server.compact()
     assert world.lists_read() == 1
 
@@ -226,7 +227,7 @@ async def test_a_server_that_ends_every_watch_at_once_is_not_hammered(world: Wor
 
     world.network.plan = ends_watches
     async with following(informer):
-        await asyncio.sleep(HOUR_S)
+        await elapse(HOUR_S)
     assert world.watches_opened() < 300
 
 
@@ -237,7 +238,7 @@ async def test_a_server_that_always_answers_410_is_not_hammered(world: World) ->
     world.network.plan = refuses_watches
     informer = world.informer()
     async with following(informer):
-        await asyncio.sleep(HOUR_S)
+        await elapse(HOUR_S)
     assert world.lists_read() < 300
 
 
@@ -245,7 +246,7 @@ async def test_a_refusal_is_survived_until_somebody_grants_the_right(world: Worl
     world.network.plan = always(Says(403))
     informer = world.informer()
     async with following(informer):
-        await asyncio.sleep(HOUR_S)
+        await elapse(HOUR_S)
         assert not informer.is_synced
         assert informer.trouble is not None
         world.network.heal()
@@ -333,7 +334,7 @@ async def test_closing_the_client_does_not_end_the_informer_in_a_traceback(world
     async with following(informer):
         await informer.synced()
         await world.client.aclose()
-        await asyncio.sleep(1)
+        await elapse(1)
         assert informer.trouble is not None
         with pytest.raises(Unreachable):
             await world.direct.list(ConfigMap)

@@ -37,6 +37,7 @@ from tests.kube.faults import (
 )
 from tests.kube.memory_api import MemoryApi
 from tests.kube.objects import config_map
+from tests.virtual_time import elapse
 
 NAMESPACE = "ci"
 MINE = {"pool": "mine"}
@@ -145,29 +146,29 @@ class World:
             case Write(verb, name):
                 await self._write(verb, Key(NAMESPACE, name))
             case Pass(seconds):
-                await asyncio.sleep(seconds)
+                await elapse(seconds)
             case Outage(seconds, meanwhile):
                 self.network.plan = always(Refused())
                 self.network.sever()
-                await asyncio.sleep(seconds / 2)
+                await elapse(seconds / 2)
                 for inner in meanwhile:
                     await self.take(inner)
-                await asyncio.sleep(seconds / 2)
+                await elapse(seconds / 2)
                 self.network.heal()
             case Crawl(meanwhile):
                 self.network.plan = always(Slow(CRAWL_S))
                 self.network.sever()
                 for inner in meanwhile:
                     await self.take(inner)
-                    await asyncio.sleep(CRAWL_S * 0.7)
+                    await elapse(CRAWL_S * 0.7)
                 self.network.heal()
             case Through(fault, written):
                 self.network.plan = in_turn([fault])
                 self.network.sever()
-                await asyncio.sleep(TUNING.pace.first_s)
+                await elapse(TUNING.pace.first_s)
                 for inner in written:
                     await self.take(inner)
-                await asyncio.sleep(TUNING.pace.first_s)
+                await elapse(TUNING.pace.first_s)
             case Meet(coming):
                 self.network.plan = in_turn(coming)
             case Strike("sever"):
@@ -277,7 +278,7 @@ def test_an_outage_empties_nothing() -> None:
             await world.take(step)
         world.network.plan = always(Refused())
         world.network.sever()
-        await asyncio.sleep(24 * 3600)
+        await elapse(24 * 3600)
         assert {obj.name for obj in world.informer} == {"a", "b", "c"}
         assert world.informer.trouble is not None
         await world.take(Write("remove", "a"))

@@ -13,6 +13,7 @@ from applecart.kube.lease_hold import RELEASE_S, LeaseHold, Standing
 from applecart.kube.patches import Merge
 from tests.kube.faults import FaultyTransport, Hung, Lost, Refused, Says, always, in_turn
 from tests.kube.memory_api import MemoryApi
+from tests.virtual_time import elapse
 
 KEY = Key("test", "provider")
 
@@ -68,7 +69,7 @@ async def test_a_label_on_the_lease_costs_the_holder_one_more_look(table: Table)
 
 async def test_a_renewal_counts_from_before_it_was_sent(table: Table) -> None:
     await table.hold.attempt()
-    await asyncio.sleep(2)
+    await elapse(2)
     table.wire.plan = in_turn([Says(503, retry_after_s=2)])
     assert await table.hold.attempt() is Standing.LEADER
     took_s = table.clock.monotonic() - 2
@@ -78,7 +79,7 @@ async def test_a_renewal_counts_from_before_it_was_sent(table: Table) -> None:
 
 async def test_a_renewal_whose_answer_was_lost_does_not_count_until_the_next(table: Table) -> None:
     await table.hold.attempt()
-    await asyncio.sleep(2)
+    await elapse(2)
     table.wire.plan = always(Lost())
     assert await table.hold.attempt() is Standing.UNSURE
     assert table.hold.left_s(10) < 8
@@ -100,7 +101,7 @@ async def test_a_standby_knows_how_long_the_holder_is_safe_from_it(table: Table)
     assert await table.hold.attempt() is Standing.STANDBY
     assert table.hold.holder == "other"
     assert table.hold.others_left_s() == pytest.approx(15)
-    await asyncio.sleep(15)
+    await elapse(15)
     assert await table.hold.attempt() is Standing.LEADER
     assert (await table.lease()).spec.lease_transitions == 1
 
@@ -134,7 +135,7 @@ async def test_releasing_leaves_another_holder_alone(table: Table) -> None:
     await table.hold.attempt()
     other = table.candidate("other", table.api)
     await other.attempt()
-    await asyncio.sleep(15)
+    await elapse(15)
     await other.attempt()
     await table.hold.release()
     assert (await table.lease()).holder == "other"

@@ -16,6 +16,7 @@ from tests.kube.memory_api import MemoryApi
 from tests.kube.memory_patches import apply_operations, merge
 from tests.kube.memory_selectors import label_selector
 from tests.kube.memory_store import BOOKMARK_EVERY_S, LAST_BOOKMARK_S, Kind, MemoryStore, Place
+from tests.virtual_time import elapse
 
 PODS = "/api/v1/namespaces/ci/pods"
 PLACES = [Place(Kind("", "pods"), "ci", name) for name in "abc"]
@@ -63,7 +64,7 @@ async def test_a_watch_without_a_revision_begins_with_what_exists(server: Memory
 async def test_a_closed_server_ends_watches_and_answers_nothing(server: MemoryApi) -> None:
     stream = await server.open(Request("GET", PODS, (("watch", "1"),)))
     reading = asyncio.ensure_future(stream.read())
-    await asyncio.sleep(1)
+    await elapse(1)
     await server.aclose()
     with pytest.raises(Unreachable):
         await reading

@@ -11,6 +11,7 @@ from applecart.kube.runtime_metrics import ControllerMetrics, ElectionMetrics, R
 from applecart.kube.workqueue import WorkQueue
 from applecart.observe.ages import Ages
 from applecart.observe.metrics import Metrics
+from tests.virtual_time import elapse
 
 
 def value(metrics: Metrics, metric: str, /, **labels: str) -> float | None:
@@ -23,12 +24,12 @@ async def test_a_queue_exports_depth_adds_waits_work_retries_and_ages(clock: Clo
     queue.add("a")
     queue.add("b")
     queue.add_after("c", 100)
-    await asyncio.sleep(5)
+    await elapse(5)
     assert value(metrics, "workqueue_depth", name="pods") == 2
     assert value(metrics, "workqueue_delayed", name="pods") == 1
     assert value(metrics, "workqueue_oldest_waiting_seconds", name="pods") == 5
     await queue.get()
-    await asyncio.sleep(3)
+    await elapse(3)
     assert value(metrics, "workqueue_longest_running_processor_seconds", name="pods") == 3
     queue.retry("a", Transient("down"))
     queue.done("a")
@@ -66,7 +67,7 @@ async def test_a_controller_exports_every_outcome_and_the_age_of_what_waits(cloc
     task = asyncio.create_task(Controller("hosts", reconcile, queue, clock, observer=observer).run())
     for key in ("waits", "fails", "again"):
         queue.add(key)
-    await asyncio.sleep(300)
+    await elapse(300)
     assert value(metrics, "controller_runtime_reconcile_total", controller="hosts", result="wait") == 1
     assert value(metrics, "controller_runtime_reconcile_total", controller="hosts", result="again") == 1
     failures = value(metrics, "controller_runtime_reconcile_total", controller="hosts", result="transient")
@@ -76,7 +77,7 @@ async def test_a_controller_exports_every_outcome_and_the_age_of_what_waits(cloc
     assert value(metrics, "applecart_wait_oldest_seconds", wait="hosts-retry") == 300
     is_ready = True
     queue.add("waits")
-    await asyncio.sleep(1)
+    await elapse(1)
     assert value(metrics, "applecart_wait_count", wait="hosts-event") == 0
     task.cancel()
     await asyncio.wait({task})

@@ -13,6 +13,7 @@ from applecart.kube.backoff import Pace
 from applecart.kube.errors import Conflict, Status
 from applecart.kube.paces import Failure, Paces
 from applecart.kube.workqueue import QueueClosed, WorkQueue
+from tests.virtual_time import elapse
 
 CONFLICT = Conflict(Status(), "PATCH /pods/a")
 
@@ -129,7 +130,7 @@ async def test_a_plain_add_pulls_a_delayed_key_forward_and_its_delay_is_over(que
     queue.add("a")
     assert await taken(queue, 1) == ["a"]
     assert clock.monotonic() == 0
-    await asyncio.sleep(60)
+    await elapse(60)
     assert len(queue) == 0
 
 
@@ -137,7 +138,7 @@ async def test_a_delay_that_ends_while_the_key_is_worked_on_brings_it_back_after
     queue.add("a")
     await queue.get()
     queue.add_after("a", 5)
-    await asyncio.sleep(10)
+    await elapse(10)
     assert len(queue) == 1
     queue.done("a")
     assert await queue.get() == "a"
@@ -204,7 +205,7 @@ async def test_a_queue_shut_down_without_draining_drops_everything_and_wakes_eve
     queue.shut_down(drain=False)
     results = await asyncio.gather(*getters, return_exceptions=True)
     assert all(isinstance(result, QueueClosed) for result in results)
-    await asyncio.sleep(100)
+    await elapse(100)
     assert (len(queue), queue.delayed_count) == (0, 0)
 
 
@@ -215,7 +216,7 @@ async def test_idle_means_nothing_ready_and_nobody_at_work(queue: WorkQueue[str]
     await queue.get()
     queue.add("a")
     queue.done("a")
-    await asyncio.sleep(1)
+    await elapse(1)
     assert not idle.done()
     await taken(queue, 1)
     await asyncio.wait_for(idle, 1)
@@ -224,15 +225,15 @@ async def test_idle_means_nothing_ready_and_nobody_at_work(queue: WorkQueue[str]
 async def test_ages_tell_how_long_the_oldest_key_waits_and_the_longest_work_runs(queue: WorkQueue[str]) -> None:
     assert (queue.oldest_waiting_s(), queue.longest_running_s()) == (0, 0)
     queue.add("a")
-    await asyncio.sleep(5)
+    await elapse(5)
     queue.add("b")
     assert queue.oldest_waiting_s() == pytest.approx(5)
     await queue.get()
-    await asyncio.sleep(7)
+    await elapse(7)
     assert queue.longest_running_s() == pytest.approx(7)
     assert queue.oldest_waiting_s() == pytest.approx(7)
     queue.add("a")
-    await asyncio.sleep(20)
+    await elapse(20)
     queue.done("a")
     assert queue.oldest_waiting_s() == pytest.approx(27)  # "b"
     await taken(queue, 1)
@@ -244,9 +245,9 @@ async def test_the_observer_hears_adds_waits_work_and_retries(clock: Clock) -> N
     queue: WorkQueue[str] = WorkQueue(clock, observer=heard)
     queue.add("a")
     queue.add("a")
-    await asyncio.sleep(3)
+    await elapse(3)
     await queue.get()
-    await asyncio.sleep(2)
+    await elapse(2)
     queue.retry("a", CONFLICT)
     queue.done("a")
     assert heard.adds == 2
@@ -284,7 +285,7 @@ def test_every_wish_is_worked_on_after_it_was_made_and_soon_after_it_is_due_and_
                 assert key not in at_work
                 at_work.add(key)
                 starts_s[key].append(loop.time())
-                await asyncio.sleep(work_s)
+                await elapse(work_s)
                 at_work.remove(key)
                 queue.done(key)
 
@@ -297,8 +298,8 @@ def test_every_wish_is_worked_on_after_it_was_made_and_soon_after_it_is_due_and_
                 queue.add_after(key, number)
                 wishes.append((key, loop.time(), loop.time() + number))
             else:
-                await asyncio.sleep(number)
-        await asyncio.sleep(1000)
+                await elapse(number)
+        await elapse(1000)
         assert (len(queue), queue.delayed_count, at_work) == (0, 0, set())
         busy_s = work_s * (len(program) + 1)  # no key can be kept waiting longer by all the work there is
         for key, made, due in wishes:

@@ -11,6 +11,7 @@ from applecart.clock import Clock, VirtualClock, run_virtual
 from applecart.observe import ages as ages_module
 from applecart.observe.ages import Ages
 from applecart.observe.metrics import Metrics
+from tests.virtual_time import elapse
 
 
 @pytest.fixture
@@ -37,9 +38,9 @@ async def test_a_declared_class_is_exported_as_zero_before_anybody_waits(ages: A
 async def test_the_oldest_age_grows_by_itself_between_two_readings(ages: Ages, metrics: Metrics) -> None:
     """Seen once: a boot metric was written only on success, so a job waited four hours and every chart was green."""
     ages.waiting("boot", "pod-1")
-    await asyncio.sleep(60)
+    await elapse(60)
     ages.waiting("boot", "pod-2")
-    await asyncio.sleep(4 * 3600)
+    await elapse(4 * 3600)
     assert exported(metrics, "oldest_seconds") == 60 + 4 * 3600
     assert exported(metrics, "count") == 2
 
@@ -48,10 +49,10 @@ async def test_the_age_falls_to_the_next_when_the_oldest_is_done_and_to_zero_aft
     ages: Ages, metrics: Metrics
 ) -> None:
     ages.waiting("boot", "pod-1")
-    await asyncio.sleep(10)
+    await elapse(10)
     ages.waiting("boot", "pod-2")
     ages.done("boot", "pod-1")
-    await asyncio.sleep(5)
+    await elapse(5)
     assert exported(metrics, "oldest_seconds") == 5
     ages.done("boot", "pod-2")
     assert (exported(metrics, "oldest_seconds"), exported(metrics, "count")) == (0, 0)
@@ -60,14 +61,14 @@ async def test_the_age_falls_to_the_next_when_the_oldest_is_done_and_to_zero_aft
 async def test_saying_again_that_it_waits_does_not_make_it_younger(ages: Ages, metrics: Metrics) -> None:
     for _ in range(10):
         ages.waiting("boot", "pod-1")
-        await asyncio.sleep(30)
+        await elapse(30)
     assert exported(metrics, "oldest_seconds") == 300
     assert exported(metrics, "count") == 1
 
 
 async def test_a_wait_that_began_before_this_process_keeps_its_age(ages: Ages, metrics: Metrics, clock: Clock) -> None:
     ages.waiting("boot", "pod-1", since=clock.now() - timedelta(hours=2))
-    await asyncio.sleep(60)
+    await elapse(60)
     ages.waiting("boot", "pod-1", since=clock.now() - timedelta(hours=2, minutes=1))
     assert exported(metrics, "oldest_seconds") == 2 * 3600 + 60
 
@@ -88,16 +89,16 @@ async def test_a_step_of_the_wall_clock_changes_no_age(metrics: Metrics) -> None
     ages = Ages(clock, metrics, "wait")
     ages.waiting("boot", "pod-1", since=clock.now() - timedelta(seconds=10))
     clock.jump(timedelta(days=3))
-    await asyncio.sleep(1)
+    await elapse(1)
     assert exported(metrics, "oldest_seconds") == 11
 
 
 async def test_classes_of_waiting_are_independent(ages: Ages, metrics: Metrics) -> None:
     ages.waiting("boot", "pod-1")
-    await asyncio.sleep(5)
+    await elapse(5)
     ages.waiting("claim", "pod-1")
     ages.done("boot", "pod-1")
-    await asyncio.sleep(1)
+    await elapse(1)
     assert exported(metrics, "oldest_seconds", "boot") == 0
     assert exported(metrics, "oldest_seconds", "claim") == 1
 
@@ -113,7 +114,7 @@ async def test_an_object_that_is_gone_waits_for_nothing(ages: Ages, metrics: Met
 async def test_a_block_waits_until_it_ends_even_by_an_error(ages: Ages, metrics: Metrics) -> None:
     async def fail() -> None:
         with ages.during("boot", "pod-1"):
-            await asyncio.sleep(7)
+            await elapse(7)
             assert exported(metrics, "oldest_seconds") == 7
             raise ValueError
 
@@ -125,7 +126,7 @@ async def test_a_block_waits_until_it_ends_even_by_an_error(ages: Ages, metrics:
 async def test_the_oldest_are_listed_with_their_objects(ages: Ages) -> None:
     for number in range(5):
         ages.waiting("boot" if number % 2 else "claim", f"pod-{number}")
-        await asyncio.sleep(10)
+        await elapse(10)
     assert [(it.wait, it.key, it.age_s) for it in ages.oldest(2)] == [("claim", "pod-0", 50), ("boot", "pod-1", 40)]
     assert [it.key for it in ages.oldest(9, "boot")] == ["pod-1", "pod-3"]
     assert ages.oldest(9, "unknown") == []
@@ -137,7 +138,7 @@ async def test_memory_is_bounded_and_what_is_not_tracked_is_counted(
     monkeypatch.setattr(ages_module, "MOST_TRACKED", 3)
     for number in range(5):
         ages.waiting("boot", number)
-        await asyncio.sleep(1)
+        await elapse(1)
     ages.waiting("boot", 0)
     assert exported(metrics, "count") == 3
     assert exported(metrics, "oldest_seconds") == 5
@@ -171,7 +172,7 @@ def test_ages_agree_with_a_plain_list_of_who_waits(steps: list[tuple[str, str, i
                 ages.gone(key)
                 model = {at: began for at, began in model.items() if at[1] != key}
             else:
-                await asyncio.sleep(key)
+                await elapse(key)
             for name in "ab":
                 began = [began_s for (of, _), began_s in model.items() if of == name]
                 assert exported(metrics, "count", name) == len(began)

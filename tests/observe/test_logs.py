@@ -1,6 +1,5 @@
 """Logs: one line per record that says which object it is about, and nothing that must not be seen."""
 
-import asyncio
 import io
 import json
 import logging
@@ -18,6 +17,7 @@ from applecart.observe.log_format import Identified, JsonFormatter, Keyed, TextF
 from applecart.observe.logs import LogFormat, Logger, logger, setup_logging
 from applecart.secrets import MASK, Secret
 from tests.secret_guard import SecretGuard
+from tests.virtual_time import elapse
 
 TOKEN = "ghs_16C7e42F292c6912E7"
 
@@ -100,7 +100,7 @@ def test_a_record_is_one_json_line_with_time_level_logger_message_and_fields(str
 async def test_the_time_of_a_record_is_the_injected_clock(clock: Clock) -> None:
     stream = io.StringIO()
     setup_logging("info", "json", stream, clock)
-    await asyncio.sleep(3600.5)
+    await elapse(3600.5)
     logger("x").info("late")
     assert lines(stream)[0]["ts"] == "2026-01-01T01:00:00.500Z"
 

@@ -1,13 +1,12 @@
 """A credential stays the same object until it changed, and is read again when the server refuses it."""
 
-import asyncio
-
 import pytest
 
 from applecart.clock import Clock
 from applecart.errors import BadInput
 from applecart.kube.auth.credentials import NO_CREDENTIAL, REREAD_AFTER_S, Credential, FileCredentials, FixedCredentials
 from applecart.secrets import Secret
+from tests.virtual_time import elapse
 
 
 class TokenOnDisk:
@@ -33,7 +32,7 @@ async def test_within_a_minute_the_file_is_read_once(clock: Clock) -> None:
     disk = TokenOnDisk()
     source = FileCredentials(disk.read, clock)
     first = await source.get()
-    await asyncio.sleep(REREAD_AFTER_S - 0.1)
+    await elapse(REREAD_AFTER_S - 0.1)
     assert await source.get() is first
     assert disk.reads == 1
 
@@ -42,7 +41,7 @@ async def test_a_file_that_did_not_change_leaves_the_credential_the_same_object(
     disk = TokenOnDisk()
     source = FileCredentials(disk.read, clock)
     first = await source.get()
-    await asyncio.sleep(REREAD_AFTER_S)
+    await elapse(REREAD_AFTER_S)
     assert await source.get() is first
     assert disk.reads == 2
 
@@ -72,10 +71,10 @@ async def test_a_file_that_is_gone_for_a_while_leaves_the_last_token_in_use(cloc
     source = FileCredentials(disk.read, clock)
     first = await source.get()
     disk.content = None
-    await asyncio.sleep(REREAD_AFTER_S)
+    await elapse(REREAD_AFTER_S)
     assert await source.get() is first
     disk.content = "token-number-two"
-    await asyncio.sleep(REREAD_AFTER_S)
+    await elapse(REREAD_AFTER_S)
     assert (await source.get()).authorization() == "Bearer token-number-two"
 
 

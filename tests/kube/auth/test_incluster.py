@@ -1,6 +1,5 @@
 """Reaching the API server from inside a Pod."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ from applecart.clock import Clock, SystemClock
 from applecart.errors import BadInput
 from applecart.kube.auth.credentials import REREAD_AFTER_S
 from applecart.kube.auth.incluster import in_cluster, is_in_cluster
+from tests.virtual_time import elapse
 
 ENVIRON = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
@@ -59,7 +59,7 @@ async def test_a_rotated_token_is_presented_within_a_minute(folder: Path, clock:
     assert (await credentials.get()).authorization() == "Bearer first-projected-token"
     swap(folder, "second", "second-projected-token")
     assert (await credentials.get()).authorization() == "Bearer first-projected-token"
-    await asyncio.sleep(REREAD_AFTER_S)
+    await elapse(REREAD_AFTER_S)
     assert (await credentials.get()).authorization() == "Bearer second-projected-token"
 
 

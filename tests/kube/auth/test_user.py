@@ -1,6 +1,5 @@
 """What a user entry presents to the server."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from applecart.kube.auth.exec_plugin import ExecCredentials
 from applecart.kube.auth.kubeconfig_entry import Entry
 from applecart.kube.auth.user import credentials_of
 from tests.kube.kubeconfigs import b64
+from tests.virtual_time import elapse
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 KEY = "-----BEGIN PRIVATE KEY-----\nMIGH\n-----END PRIVATE KEY-----\n"
@@ -55,9 +55,9 @@ async def test_a_token_file_is_read_again_after_a_minute(tmp_path: Path, clock: 
     source = credentials(tmp_path, {"tokenFile": "token"}, clock)
     before = await source.get()
     (tmp_path / "token").write_text("second-token-of-robot")
-    await asyncio.sleep(REREAD_AFTER_S - 1)
+    await elapse(REREAD_AFTER_S - 1)
     assert await source.get() is before
-    await asyncio.sleep(1)
+    await elapse(1)
     assert (await source.get()).authorization() == "Bearer second-token-of-robot"
 
 
@@ -81,10 +81,10 @@ async def test_certificate_files_that_changed_are_a_new_credential_and_unchanged
     (tmp_path / "key").write_text(KEY)
     source = credentials(tmp_path, {"client-certificate": "crt", "client-key": "key"}, clock)
     first = await source.get()
-    await asyncio.sleep(REREAD_AFTER_S)
+    await elapse(REREAD_AFTER_S)
     assert await source.get() is first
     (tmp_path / "crt").write_text(CERTIFICATE.replace("MIIB", "MIIC"))
-    await asyncio.sleep(REREAD_AFTER_S)
+    await elapse(REREAD_AFTER_S)
     renewed = (await source.get()).certificate
     assert renewed is not None
     assert "MIIC" in renewed.chain_pem

@@ -99,7 +99,8 @@ stream_faults = st.one_of(
     st.builds(Cut, offsets),
     st.builds(Ends, offsets),
     st.builds(Stalls, offsets),
-    st.builds(Repeats, offsets, st.integers(1, 400)),
+    # Whole lines only: a transport hands on the bytes that were sent, because chunk lengths and TLS show every other change
+    # (the chaos proxy repeats bytes anywhere, below them).
     st.builds(RepeatsLines, offsets, st.integers(1, 3)),
 )
 faults = st.one_of(

@@ -100,7 +100,7 @@ def test_a_bookmark_may_repeat_the_last_revision() -> None:
 
 def test_revisions_that_are_no_numbers_have_no_order() -> None:
     lines = reader("opaque")
-    obj = {"metadata": {"name": "a", "resourceVersion": "xyz"}}
+    obj = {"metadata": {"name": "a", "namespace": "ci", "resourceVersion": "xyz"}}
     assert len(lines.feed(json.dumps({"type": "ADDED", "object": obj}).encode() + b"\n")) == 1
     assert lines.error is None
 
@@ -115,6 +115,13 @@ def test_a_null_where_an_object_or_list_belongs_is_an_absence() -> None:
 def test_an_error_event_without_a_status_is_refused() -> None:
     lines = reader()
     assert lines.feed(b'{"type":"ERROR","object":"oops"}\n') == []
+    assert isinstance(lines.error, Garbled)
+
+
+@pytest.mark.parametrize("metadata", [{"name": ""}, {"namespace": ""}])
+def test_an_object_that_says_not_which_one_it_is_is_refused(metadata: dict[str, str]) -> None:
+    lines = reader()
+    assert revisions(lines.feed(line(2) + line(3, **metadata))) == ["2"]
     assert isinstance(lines.error, Garbled)
 
 

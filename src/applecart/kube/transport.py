@@ -42,7 +42,8 @@ class Stream(Protocol):
     async def read(self) -> bytes:
         """Whatever has arrived, waiting for at least one byte; b"" when the server ended the body properly.
 
-        A body that breaks off raises `Unreachable`: the end of a stream and its loss are different things.
+        The bytes are those that the server sent, in order. A body that breaks off raises `Unreachable`: the end of a stream
+        and its loss are different things.
         """
 
     async def aclose(self) -> None:

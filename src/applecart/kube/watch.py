@@ -81,6 +81,7 @@ class FrameReader:
     def __init__(self, kind: type[Object], revision: str, call: str) -> None:
         self.error: Exception | None = None
         self._decoder = frame_decoder(kind)
+        self._is_namespaced = kind.resource.namespaced
         self._call = call
         self._rest = b""
         self._position = _position(revision)
@@ -107,7 +108,11 @@ class FrameReader:
             except ApplecartError as error:
                 self.error = error
                 break
-            position = _position(frame.object.metadata.resource_version)
+            metadata = frame.object.metadata
+            if frame.type != "BOOKMARK" and (not metadata.name or bool(metadata.namespace) is not self._is_namespaced):
+                self.error = Garbled(f"{self._call}: an event is about an object without a name or in no namespace")
+                break
+            position = _position(metadata.resource_version)
             if position < self._position:
                 self.error = Garbled(f"{self._call}: revision {position} came after {self._position}")
                 break

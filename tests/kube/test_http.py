@@ -4,6 +4,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -388,3 +389,41 @@ def test_importing_the_transport_does_not_import_aiohttp() -> None:
     """aiohttp takes a quarter of a second, which every `--help` would pay."""
     program = "import sys, applecart.kube.client, applecart.kube.connect; sys.exit('aiohttp' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def open_files() -> int:
+    return len(os.listdir("/dev/fd"))
+
+
+@pytest.mark.parametrize("is_stream", [False, True], ids=["call", "stream"])
+async def test_what_is_given_up_leaves_no_connection_behind(is_stream: bool, tmp_path: Path) -> None:
+    """A stopped informer left its TLS connection open, waiting for the goodbye of a server that no longer listened."""
+    certificates = Certificates(tmp_path)
+    asked, stopping = asyncio.Event(), asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        if is_stream:
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n")
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        asked.set()
+        await stopping.wait()
+        writer.transport.abort()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=certificates.server_context())
+    url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server, reaching(url, ca_pem=certificates.ca_pem) as transport:
+        if is_stream:
+            stream = await transport.open(VERSION)
+            assert await stream.read() == b"{}"
+            before = open_files()
+            await stream.aclose()
+        else:
+            call = asyncio.create_task(transport.send(VERSION))
+            await asked.wait()
+            before = open_files()
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+        await transport.aclose()
+        assert open_files() == before - 1
+        stopping.set()

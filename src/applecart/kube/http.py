@@ -87,6 +87,7 @@ class HttpTransport:
         await self.credentials.aclose()
         if self._session is not None:
             await self._session.close()
+            await asyncio.sleep(0)  # what was aborted is closed by the loop's next round
 
     async def _send_once(self, request: Request, credential: Credential, deadline_s: float) -> Response:
         try:
@@ -140,8 +141,10 @@ class HttpTransport:
         if self._session is None:
             import aiohttp
 
+            from applecart.kube.http_connector import AbortingConnector
+
             # No limit on connections: watches hold theirs, and a full pool would let them starve every other call.
-            connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S)
+            connector = AbortingConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S)
             self._session = aiohttp.ClientSession(
                 connector=connector,
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -196,10 +199,6 @@ class HttpStream:
             raise self._transport._failure(error, self._request) from None
 
     async def aclose(self) -> None:
-        # A polite end of TLS waits for a server that is still sending; whoever gives an answer up does not want to.
-        connection = self._answer.connection
-        if connection is not None and connection.transport is not None:
-            connection.transport.abort()
         self._answer.close()
 
 

@@ -35,7 +35,7 @@ SUPERVISE_EVERY_S = 1.0  # a server that died is told within a second; asking co
 ESTABLISHED_POLL_S = 0.1  # a new kind is served within a second
 NO_API = """\
 no Kubernetes API is running here, so there is no fleet to follow yet. To get one, either
-  make kube-binaries && make up                      builds kube-apiserver and etcd once (about 10 minutes)
+  make kube-binaries && make up                      builds kube-apiserver and etcd once (about 11 minutes)
   applecart up --api external --kubeconfig FILE      uses a cluster of yours
 until then this process serves its metrics and health only"""
 

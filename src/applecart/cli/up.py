@@ -8,7 +8,7 @@ import asyncio
 import gc
 import signal
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +196,5 @@ def _stop_signal() -> asyncio.Event:
     """Set by Ctrl-C and by a polite kill: both end in an orderly stop and exit code 0."""
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):
-            asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     return stopping

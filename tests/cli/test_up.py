@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from applecart.cli.up import Options, chosen_api
+from applecart.cli.up import Options, chosen_api, make_data_folder
 from applecart.errors import BadInput
 
 WAIT_S = 60
@@ -63,6 +63,13 @@ def test_a_folder_that_lacks_a_program_is_refused_by_name(programs: Path) -> Non
 def test_binaries_without_a_folder_says_what_to_give() -> None:
     with pytest.raises(BadInput, match="give --binaries, or run make kube-binaries"):
         chosen_api(options(api="binaries"))
+
+
+@pytest.mark.parametrize("below", ["a-file", "a-file/deeper"])
+def test_a_data_folder_that_cannot_be_written_is_a_sentence(below: str, tmp_path: Path) -> None:
+    (tmp_path / "a-file").touch()
+    with pytest.raises(BadInput, match=r"--data .*a-file.* cannot be written .*; name another folder"):
+        make_data_folder(tmp_path / below)
 
 
 @contextmanager

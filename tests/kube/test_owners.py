@@ -6,7 +6,7 @@ import pytest
 from applecart.api.core import ConfigMap
 from applecart.api.meta import Object, ObjectMeta, OwnerReference
 from applecart.api.nodes import Node
-from applecart.kube.owners import controller_of, is_controlled_by, is_owned_by, owner_reference
+from applecart.kube.owners import is_controlled_by, is_owned_by, owner_reference
 
 OWNER = ConfigMap(metadata=ObjectMeta(name="pool", namespace="ci", uid="uid-1"))
 
@@ -47,7 +47,7 @@ def test_an_owner_made_again_under_the_same_name_does_not_own_its_predecessors_c
 def test_an_owner_among_several_owns_without_controlling() -> None:
     other = Node(metadata=ObjectMeta(name="mac-7", uid="uid-7"))
     child = owned(owner_reference(other, controller=False), owner_reference(OWNER))
-    assert controller_of(child) == owner_reference(OWNER)
+    assert child.controller == owner_reference(OWNER)
     assert is_owned_by(child, other)
     assert not is_controlled_by(child, other)
-    assert controller_of(owned()) is None
+    assert owned().controller is None

@@ -7,6 +7,7 @@ and serves metrics and health. It never touches a cluster that was not named: a 
 import asyncio
 import gc
 import signal
+import tempfile
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -113,6 +114,7 @@ async def run(options: Options, clock: Clock) -> None:
         if mode == "binaries":
             assert options.binaries is not None
             click.echo(f"  starting {API_SERVER} and {ETCD} from {options.binaries}")
+            make_data_folder(options.data)
             cluster = await running.enter_async_context(RealCluster(options.binaries, options.data / "cluster"))
         kubeconfig = str(cluster.kubeconfig) if cluster else options.kubeconfig
         transport = connect(kubeconfig, options.context if cluster is None else None, clock)
@@ -151,6 +153,16 @@ def chosen_api(options: Options) -> str:
     if missing:
         raise BadInput(f"{options.binaries} has no {' and no '.join(missing)}; name another folder or run make kube-binaries")
     return "binaries"
+
+
+def make_data_folder(data: Path) -> None:
+    """A folder that cannot be written is told before anything is started in it."""
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=data):
+            pass
+    except OSError as error:
+        raise BadInput(f"--data {data} cannot be written ({error.strerror}); name another folder") from None
 
 
 async def install_kinds(client: Client) -> None:

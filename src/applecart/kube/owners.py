@@ -24,14 +24,8 @@ def owner_reference(owner: Object, *, controller: bool = True) -> OwnerReference
     )
 
 
-def controller_of(obj: Object) -> OwnerReference | None:
-    """The one owner that manages the object, if there is one."""
-    return obj.controller
-
-
 def is_controlled_by(obj: Object, owner: Object) -> bool:
-    reference = controller_of(obj)
-    return reference is not None and reference.uid == owner.uid
+    return obj.controller is not None and obj.controller.uid == owner.uid
 
 
 def is_owned_by(obj: Object, owner: Object) -> bool:

@@ -5,6 +5,7 @@ seed; a failure prints the seed and what the proxy did.
 """
 
 import asyncio
+import logging
 import random
 import ssl
 from collections import Counter
@@ -32,13 +33,13 @@ from tests.kube.objects import config_map
 pytestmark = pytest.mark.kubernetes
 
 SCHEDULES = 1000
-AT_ONCE = 50
+AT_ONCE = 25
 MOVES = 12
 NAMES = ("a", "b", "c", "d")
 IMPATIENT = Tuning(page_size=2, watch_s=5, idle_s=0.5, pace=Pace(first_s=0.01, longest_s=0.05))
-CALL_S = 2.0  # of the informer's calls: a stalled one is given up soon
+CALL_S = 5.0  # of the informer's calls: a stalled one is given up soon, a slow machine's is not
 LOOK_S = 0.2  # how long a schedule waits for the informer or the proxy to do something before its next move
-CONVERGES_WITHIN_S = 30.0  # milliseconds on a quiet machine
+CONVERGES_WITHIN_S = 120.0  # milliseconds on a quiet machine; a busy one must not fail the proof
 
 
 class Schedule:
@@ -137,8 +138,9 @@ async def first_of(*wanted: Awaitable[None]) -> None:
 
 @pytest.mark.timeout(600)
 async def test_after_any_of_a_thousand_schedules_of_faults_the_informer_equals_a_fresh_list(
-    real_cluster: RealCluster, namespace: str
+    real_cluster: RealCluster, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.ERROR)  # thousands of expected warnings would bury the story of the schedule that failed
     clock = SystemClock()
     writer = Client(connect(str(real_cluster.kubeconfig), None, clock, environ={}), clock)
     context = ssl.create_default_context(cadata=real_cluster.ca_pem.decode("ascii"))

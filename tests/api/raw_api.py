@@ -7,7 +7,7 @@ import urllib.request
 from typing import Any
 
 from applecart.api.meta import Resource
-from applecart.embedded.binaries import RealCluster
+from applecart.embedded.binaries.cluster import RealCluster
 
 TIMEOUT_S = 30
 MERGE = "application/merge-patch+json"

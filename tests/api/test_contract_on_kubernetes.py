@@ -10,7 +10,7 @@ from applecart.api import crd, generate
 from applecart.api.capi import shared, v1beta2
 from applecart.api.infrastructure import ScalewayAppleSiliconMachine, TuistCluster
 from applecart.api.meta import Resource
-from applecart.embedded.binaries import Options, RealCluster
+from applecart.embedded.binaries.cluster import Options, RealCluster
 from tests.api.examples import PROVIDER_ID, SERVER_ID, SINCE
 from tests.api.raw_api import RawApi, collection
 

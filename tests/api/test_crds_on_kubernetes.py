@@ -11,7 +11,7 @@ from applecart.api import crd, generate
 from applecart.api.infrastructure import ScalewayAppleSiliconMachine, ScalewayAppleSiliconMachineTemplate
 from applecart.api.meta import Resource
 from applecart.api.runners import RunnerPool
-from applecart.embedded.binaries import RealCluster
+from applecart.embedded.binaries.cluster import RealCluster
 from tests.api.examples import FULL, MACHINE_SPEC, PROVIDER_ID, SERVER_ID, SMALLEST_POOL_SPEC, document
 from tests.api.raw_api import RawApi, causes
 

@@ -18,7 +18,7 @@ from applecart.api.events import Event, EventSeries
 from applecart.api.meta import Object, ObjectMeta, document, micro_time
 from applecart.api.pods import ObjectReference, Pod
 from applecart.api.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
-from applecart.embedded.binaries import RealCluster
+from applecart.embedded.binaries.cluster import RealCluster
 from tests.api.kinds import kind_id
 from tests.api.raw_api import RawApi, collection
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 from aiohttp import web
 
-from applecart.embedded.pki import Authority, Pair, write_pair
+from applecart.embedded.trust.pki import Authority, Pair, write_pair
 
 STATUS = {"kind": "Status", "apiVersion": "v1", "status": "Failure"}
 

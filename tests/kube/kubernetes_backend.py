@@ -16,7 +16,7 @@ import aiohttp
 from applecart.api.core import ConfigMap
 from applecart.api.meta import ObjectMeta
 from applecart.clock import Clock
-from applecart.embedded.binaries import RealCluster
+from applecart.embedded.binaries.cluster import RealCluster
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.errors import Expired

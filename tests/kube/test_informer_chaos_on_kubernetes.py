@@ -16,7 +16,7 @@ import pytest
 from applecart.api.core import ConfigMap
 from applecart.api.meta import Key
 from applecart.clock import SystemClock
-from applecart.embedded.binaries import RealCluster
+from applecart.embedded.binaries.cluster import RealCluster
 from applecart.kube.auth.credentials import NO_CREDENTIAL, FixedCredentials
 from applecart.kube.backoff import Pace
 from applecart.kube.client import Client

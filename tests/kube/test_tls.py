@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from applecart.clock import Clock
-from applecart.embedded.pki import Pair
+from applecart.embedded.trust.pki import Pair
 from applecart.errors import BadInput, Unreachable
 from applecart.kube.auth.credentials import ClientCertificate, Credential, FixedCredentials
 from applecart.kube.endpoint import Endpoint

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from tests.kubernetes.recipe import DEFAULT_KUBE, BuildFailed, folder, missing
 
-from applecart.embedded.binaries import Options, RealCluster
+from applecart.embedded.binaries.cluster import Options, RealCluster
 from applecart.errors import ApplecartError
 
 NAME_LENGTH = 50  # of a namespace: leaves room below the limit of 63 for what a test appends

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.kubernetes.recipe import assets_folder, kube_version
 
-from applecart.embedded.binaries import API_SERVER, ETCD, Options, RealCluster
+from applecart.embedded.binaries.cluster import API_SERVER, ETCD, Options, RealCluster
 from applecart.errors import ControlPlaneFault
 
 pytestmark = pytest.mark.kubernetes

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from applecart.embedded.pki import load_or_create_authority, write_pair
+from applecart.embedded.trust.pki import load_or_create_authority, write_pair
 from applecart.errors import BadInput
 from applecart.sim.wire import ChaosProxy
 from applecart.sim.wire_faults import Answer, Cut, Delay, Duplicate, Fault, HalfClose, LoseAnswer, RandomPlan, Stall, in_turn

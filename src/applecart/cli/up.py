@@ -22,7 +22,7 @@ from applecart.api.crd import DEFINITIONS, as_document
 from applecart.api.meta import Key
 from applecart.cli.fleet_watch import MACHINE_NOT_READY, POD_PENDING, FleetWatch
 from applecart.clock import Clock, SystemClock
-from applecart.embedded.binaries import API_SERVER, ETCD, KUBECTL, RealCluster
+from applecart.embedded.binaries.cluster import API_SERVER, ETCD, KUBECTL, RealCluster
 from applecart.errors import BadInput
 from applecart.kube.client import Client
 from applecart.kube.connect import connect

@@ -18,8 +18,8 @@ from applecart.api.core import ServiceAccount
 from applecart.api.meta import Key, ObjectMeta
 from applecart.cli.connection import Connection, look
 from applecart.clock import Clock
-from applecart.embedded.binaries import RealCluster
-from applecart.embedded.component_flags import TOKEN_ISSUER
+from applecart.embedded.binaries.cluster import RealCluster
+from applecart.embedded.binaries.flags import TOKEN_ISSUER
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.errors import Unauthorized

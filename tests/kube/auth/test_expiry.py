@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.pki import LEAF_LIFETIME, Authority
+from applecart.embedded.trust.pki import LEAF_LIFETIME, Authority
 from applecart.kube.auth.credentials import NO_CREDENTIAL, ClientCertificate, Credential
 from applecart.kube.auth.expiry import certificate_expires_at, expires_at, spoken_age, token_expires_at
 from applecart.secrets import Secret

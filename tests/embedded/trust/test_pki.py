@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.pki import (
+from applecart.embedded.trust.pki import (
     AUTHORITY_LIFETIME,
     LEAF_LIFETIME,
     NAME_LIMIT_BYTES,

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import aiohttp
 
-from applecart.embedded.child import Child
-from applecart.embedded.pki import PairFiles
+from applecart.embedded.binaries.child import Child
+from applecart.embedded.trust.pki import PairFiles
 from applecart.errors import ControlPlaneFault, DeadlineExceeded
 
 POLL_S = 0.05  # a start takes seconds; 50 ms more is not felt

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from applecart.embedded import die_with_parent
+from applecart.embedded.binaries import die_with_parent
 from applecart.errors import BadInput
 
 POLL_S = 0.02  # how soon an ended child is noticed; one system call each time

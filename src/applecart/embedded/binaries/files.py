@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from applecart.embedded.component_flags import LOOPBACK, Trust
-from applecart.embedded.kubeconfig_file import write_kubeconfig
-from applecart.embedded.pki import (
+from applecart.embedded.binaries.flags import LOOPBACK, Trust
+from applecart.embedded.trust.kubeconfig_file import write_kubeconfig
+from applecart.embedded.trust.pki import (
     Authority,
     PairFiles,
     load_or_create_authority,
@@ -18,7 +18,7 @@ from applecart.embedded.pki import (
     pair_files,
     write_pair,
 )
-from applecart.embedded.private_file import make_private_folder
+from applecart.embedded.trust.private_file import make_private_folder
 
 ADMIN = "admin"
 MASTERS = "system:masters"  # the group that Kubernetes lets do everything

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from applecart.clock import SystemClock
-from applecart.embedded.binaries import ETCD, Options, RealCluster, choose_ports
+from applecart.embedded.binaries.cluster import ETCD, Options, RealCluster, choose_ports
 from applecart.errors import ApplecartError, BadInput, ControlPlaneFault, DeadlineExceeded
-from tests.embedded.stand_ins import NEVER_READY, is_alive, put_program
+from tests.embedded.binaries.stand_ins import NEVER_READY, is_alive, put_program
 
 pytestmark = pytest.mark.real_time
 

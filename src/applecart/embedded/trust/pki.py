@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from applecart.embedded.private_file import make_private_folder, write_private
+from applecart.embedded.trust.private_file import make_private_folder, write_private
 from applecart.errors import BadInput
 from applecart.secrets import Secret
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from applecart.embedded.child import Child
+from applecart.embedded.binaries.child import Child
 from applecart.errors import BadInput
-from tests.embedded.stand_ins import DEAF, NEVER_READY, is_alive, named_pipe, put_program
+from tests.embedded.binaries.stand_ins import DEAF, NEVER_READY, is_alive, named_pipe, put_program
 
 pytestmark = pytest.mark.real_time
 
@@ -157,7 +157,7 @@ def test_it_does_not_outlive_a_parent_that_is_killed(tmp_path: Path) -> None:
     pipe = named_pipe(tmp_path / "pipe")
     program = put_program(tmp_path, "wait", f"echo up > {pipe}; {NEVER_READY}")
     code = (
-        "import sys; from pathlib import Path; from applecart.embedded.child import Child\n"
+        "import sys; from pathlib import Path; from applecart.embedded.binaries.child import Child\n"
         f"print(Child.start(Path({str(program)!r}), [], Path({str(tmp_path / 'log')!r})).pid, flush=True)\n"
         "sys.stdin.read()"
     )

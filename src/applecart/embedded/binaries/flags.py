@@ -8,7 +8,7 @@ their files, never by value, because every user of a machine can read a command 
 from dataclasses import dataclass
 from pathlib import Path
 
-from applecart.embedded.pki import PairFiles
+from applecart.embedded.trust.pki import PairFiles
 
 LOOPBACK = "127.0.0.1"
 SERVICE_ADDRESSES = "10.96.0.0/16"  # the range kubeadm uses; nothing routes it, Services only need addresses

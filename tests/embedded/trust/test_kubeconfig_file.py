@@ -6,8 +6,8 @@ from pathlib import Path
 
 import yaml
 
-from applecart.embedded.kubeconfig_file import write_kubeconfig
-from applecart.embedded.pki import Authority
+from applecart.embedded.trust.kubeconfig_file import write_kubeconfig
+from applecart.embedded.trust.pki import Authority
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from applecart.embedded import component_flags as flags
-from applecart.embedded.pki import pair_files
+from applecart.embedded.binaries import flags
+from applecart.embedded.trust.pki import pair_files
 
 PKI = Path("/run/pki")
 TRUST = flags.Trust(*(pair_files(PKI, name) for name in ("ca", "server", "sa", "kubelet", "etcd-ca", "etcd", "etcd-client")))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cryptography import x509
 
-from applecart.embedded.cluster_files import prepare_files
+from applecart.embedded.binaries.files import prepare_files
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 URL = "https://127.0.0.1:6443"

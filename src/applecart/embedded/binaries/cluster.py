@@ -16,11 +16,11 @@ from types import TracebackType
 from typing import Self
 
 from applecart.clock import Clock, SystemClock
-from applecart.embedded import component_flags as flags
-from applecart.embedded.child import Child
-from applecart.embedded.cluster_files import ADMIN, MASTERS, Client, ClusterFiles, prepare_files
-from applecart.embedded.pki import PairFiles
-from applecart.embedded.readiness import client_context, refuse_ended, wait_ready
+from applecart.embedded.binaries import flags
+from applecart.embedded.binaries.child import Child
+from applecart.embedded.binaries.files import ADMIN, MASTERS, Client, ClusterFiles, prepare_files
+from applecart.embedded.binaries.readiness import client_context, refuse_ended, wait_ready
+from applecart.embedded.trust.pki import PairFiles
 from applecart.errors import BadInput, ControlPlaneFault
 
 ETCD = "etcd"

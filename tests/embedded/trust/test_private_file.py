@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from applecart.embedded.private_file import make_private_folder, write_private
+from applecart.embedded.trust.private_file import make_private_folder, write_private
 
 
 def mode_of(path: Path) -> int:

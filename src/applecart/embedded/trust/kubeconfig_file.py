@@ -9,8 +9,8 @@ from pathlib import Path
 
 import yaml
 
-from applecart.embedded.pki import Pair
-from applecart.embedded.private_file import write_private
+from applecart.embedded.trust.pki import Pair
+from applecart.embedded.trust.private_file import write_private
 
 NAME = "applecart"  # of the cluster, user and context in the file; kubectl shows it in its prompts
 

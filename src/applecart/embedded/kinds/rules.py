@@ -1,0 +1,88 @@
+"""How one kind behaves when it is written: what is filled in, what is kept, what is refused.
+
+The handlers do everything that all kinds share (names, metadata, generation, deletion) and ask these rules for the rest. Rules
+work on plain JSON documents and change only the new one, in place; they never read the store, so a rule is a pure decision.
+"""
+
+from typing import Any
+
+from applecart.embedded.field_errors import FieldError
+
+Document = dict[str, Any]
+
+
+class Rules:
+    """The behaviour of a plain kind; a kind overrides what differs."""
+
+    is_graceful = False  # deletion waits for somebody to confirm it (Pods)
+    creates_on_update = False  # PUT of a missing object creates it
+    updates_unconditionally = True  # PUT without a resourceVersion is taken
+    has_status = False  # `/status` is served, and the main endpoint does not change the status
+    status_takes_metadata = False  # labels, annotations and the like may change through `/status`
+    counts_generations = False  # metadata.generation rises with what is wanted
+    allows_generate_name = True
+
+    def default(self, obj: Document) -> None:
+        """Fill in what the caller left out; runs on everything that is decoded."""
+
+    def prepare_create(self, obj: Document) -> None:
+        """Drop what a creator may not set, set what the server decides."""
+        if self.has_status:
+            obj.pop("status", None)
+
+    def prepare_update(self, obj: Document, old: Document) -> None:
+        """Keep what an update of the main endpoint may not change."""
+        if self.has_status:
+            keep(obj, old, "status")
+
+    def prepare_status(self, obj: Document, old: Document) -> None:
+        """Keep what an update of `/status` may not change: everything but the status (and some metadata)."""
+        for member in old.keys() | obj.keys():
+            if member not in ("status", "metadata", "apiVersion", "kind"):
+                keep(obj, old, member)
+
+    def validate_name(self, name: str, *, is_prefix: bool) -> list[str]:
+        """What is wrong with a name, as sentences; `is_prefix` for a generateName."""
+        from applecart.embedded.kinds.names import subdomain_problems
+
+        return subdomain_problems(name, is_prefix=is_prefix)
+
+    def validate(self, obj: Document) -> list[FieldError]:
+        """What is wrong with the object, beyond its metadata."""
+        return []
+
+    def validate_update(self, obj: Document, old: Document) -> list[FieldError]:
+        """What may not change so; `validate` is asked as well."""
+        return []
+
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        """What is wrong with a status update."""
+        return []
+
+    def wanted(self, obj: Document) -> Any:
+        """What a generation counts: the object without metadata and status."""
+        return {name: value for name, value in obj.items() if name not in ("metadata", "status", "apiVersion", "kind")}
+
+    def warnings(self, obj: Document) -> list[str]:
+        """Advice sent beside a successful write."""
+        return []
+
+    def fields(self, obj: Document) -> dict[str, str]:
+        """What field selectors may ask for, beyond metadata.name and metadata.namespace."""
+        return {}
+
+    def field_names(self) -> frozenset[str]:
+        """The names of `fields`; any other selector is refused."""
+        return frozenset()
+
+    def grace_period_s(self, obj: Document, asked: int | None) -> int:
+        """How long a graceful deletion waits."""
+        return 0
+
+
+def keep(obj: Document, old: Document, member: str) -> None:
+    """The member is as it was, also when it was absent."""
+    if member in old:
+        obj[member] = old[member]
+    else:
+        obj.pop(member, None)

@@ -12,8 +12,6 @@ import msgspec
 Problem = Literal[
     "NotFound", "Required", "Duplicate", "Invalid", "NotSupported", "Forbidden", "TooLong", "TooMany", "TypeInvalid"
 ]
-    "NotFound", "Required", "Duplicate", "Invalid", "NotSupported", "Forbidden", "TooLong", "TooMany", "TypeInvalid"
-]
 
 _WORDS: dict[str, str] = {
     "NotFound": "Not found",

@@ -3,7 +3,7 @@
 A `Kind` is one served version. Several versions of a custom kind share `storage`; so do the two views of Events.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -12,6 +12,7 @@ import msgspec
 
 from applecart.api.meta import Resource
 from applecart.embedded.kinds.rules import Document, Rules
+from applecart.embedded.schema.scale import ScalePaths
 from applecart.embedded.shape import Shape
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -47,6 +48,13 @@ class Subresource(msgspec.Struct, frozen=True):
     version: str = ""
 
 
+class View(msgspec.Struct, frozen=True):
+    """How one form of an object becomes the other; both give a new document."""
+
+    to_stored: Callable[[Document], Document]
+    from_stored: Callable[[Document], Document]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
     resource: Resource
@@ -61,6 +69,9 @@ class Kind:
     categories: tuple[str, ...] = ()
     subresources: tuple[Subresource, ...] = ()
     is_custom: bool = False
+    view: View | None = None  # where objects are kept in another kind's form
+    schema: Document | None = None  # of a custom kind: what its definition says
+    scale: ScalePaths | None = None  # of a custom kind that has `/scale`
 
     @property
     def prefix(self) -> bytes:

@@ -22,6 +22,10 @@ class Rules:
     counts_generations = False  # metadata.generation rises with what is wanted
     allows_generate_name = True
 
+    def drop_unknown(self, obj: Document) -> list[str]:
+        """Take out what the kind's schema does not know; one sentence each. Built-in kinds are decoded by their types."""
+        return []
+
     def default(self, obj: Document) -> None:
         """Fill in what the caller left out; runs on everything that is decoded."""
 

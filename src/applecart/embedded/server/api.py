@@ -1,0 +1,158 @@
+"""The API: one request in, one answer out, whoever carries it.
+
+Authorization comes first and sees only method and path. Everything below refuses by raising; an exception that is no refusal
+is a defect, is logged with its trace, and leaves as a 500 without a word of it.
+"""
+
+from applecart.api.meta import Key
+from applecart.embedded.attributes import Attributes
+from applecart.embedded.kinds.kind import Kind
+from applecart.embedded.refusals import Refusal, method_not_allowed, no_such_resource
+from applecart.embedded.server import pod_subresources, reading, scaling, writing
+from applecart.embedded.server.core import Core
+from applecart.embedded.server.documents import encode
+from applecart.embedded.server.identity import Identity, answer_review, issue_token, read_virtual
+from applecart.embedded.server.messages import Answer, ApiRequest, StreamAnswer
+from applecart.embedded.server.pages import TEXT, Pages
+from applecart.embedded.server.route import attributes_of
+from applecart.embedded.store.log import StoreFailed
+from applecart.embedded.surface.virtual_kinds import VIRTUAL_KINDS
+from applecart.observe.logs import logger
+
+REVIEW_GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
+
+_log = logger("applecart.embedded.api")
+_VIRTUAL = {(kind.resource.group, kind.resource.version, kind.resource.plural): kind.resource for kind in VIRTUAL_KINDS}
+
+
+class Api:
+    """Everything behind the paths."""
+
+    def __init__(self, core: Core, identity: Identity, pages: Pages) -> None:
+        self.core = core
+        self._identity = identity
+        self._pages = pages
+
+    async def handle(self, request: ApiRequest) -> Answer | StreamAnswer:
+        try:
+            answer = await self._answer(request)
+        except Refusal as refusal:
+            answer = refused(refusal)
+        except StoreFailed:
+            answer = refused(Refusal(503, "ServiceUnavailable", "the store cannot be written; the server is stopping"))
+        except Exception:
+            _log.exception("a request failed in a way nobody foresaw", extra={"call": f"{request.method} {request.path}"})
+            answer = refused(Refusal(500, "InternalError", "Internal error occurred: see the server's log"))
+        for warning in request.warnings:
+            answer.headers.setdefault("Warning", "")
+            answer.headers["Warning"] += (", " if answer.headers["Warning"] else "") + warning_header(warning)
+        return answer
+
+    async def _answer(self, request: ApiRequest) -> Answer | StreamAnswer:
+        attributes = attributes_of(request.method, request.path, request.query)
+        self.core.access.authorize(request.user, attributes)
+        if not attributes.is_resource:
+            return self._pages.answer(request) or not_found_page()
+        virtual = _VIRTUAL.get((attributes.group, attributes.version, attributes.resource))
+        if virtual is not None:
+            return await self._virtual(request, attributes)
+        kind = self.core.registry.find(attributes.group, attributes.version, attributes.resource)
+        if kind is None:
+            if not self.core.registry.has_group(attributes.group, attributes.version):
+                return not_found_page()
+            raise no_such_resource()
+        return await self._resource(request, kind, attributes)
+
+    async def _resource(self, request: ApiRequest, kind: Kind, asked: Attributes) -> Answer | StreamAnswer:
+        core = self.core
+        namespace = asked.namespace if kind.resource.namespaced else ""
+        if not kind.resource.namespaced and asked.namespace and kind.resource.plural != "namespaces":
+            raise no_such_resource()
+        is_named = bool(_name_in_path(request.path, asked))
+        if is_named and kind.resource.namespaced and not namespace:
+            raise no_such_resource()
+        if is_named:
+            key = Key(namespace, asked.name)
+            if asked.subresource:
+                return await self._subresource(request, kind, key, asked)
+            match request.method:
+                case "GET" | "HEAD":
+                    return await reading.get(core, request, kind, key)
+                case "PUT":
+                    return await writing.put(core, request, kind, key)
+                case "PATCH":
+                    return await writing.patch(core, request, kind, key)
+                case "DELETE":
+                    return await writing.delete_one(core, request, kind, key)
+            raise method_not_allowed()
+        within = namespace or None if kind.resource.namespaced else None
+        if asked.verb not in kind.verbs:
+            raise method_not_allowed()
+        match asked.verb:
+            case "list":
+                return await reading.list_(core, request, kind, within)
+            case "watch":
+                return await reading.watch(core, request, kind, within)
+            case "create" if within or not kind.resource.namespaced:
+                return await writing.post(core, request, kind, namespace)
+            case "deletecollection" if within or not kind.resource.namespaced:
+                return await writing.delete_many(core, request, kind, within)
+        raise method_not_allowed()
+
+    async def _subresource(self, request: ApiRequest, kind: Kind, key: Key, asked: Attributes) -> Answer | StreamAnswer:
+        core = self.core
+        served = kind.subresource(asked.subresource)
+        if served is None:
+            raise no_such_resource()
+        if asked.verb not in served.verbs:
+            raise method_not_allowed()
+        match asked.subresource, request.method:
+            case "status" | "finalize", "GET" | "HEAD":
+                return await reading.get(core, request, kind, key)
+            case "status" | "finalize", "PUT":
+                return await writing.put(core, request, kind, key, asked.subresource)
+            case "status", "PATCH":
+                return await writing.patch(core, request, kind, key, "status")
+            case "binding", "POST":
+                binding = read_virtual(request, "v1", "Binding")
+                return await pod_subresources.bind(core, request, kind, key, binding)
+            case "eviction", "POST":
+                eviction = read_virtual(request, "policy/v1", "Eviction")
+                return await pod_subresources.evict(core, request, kind, key, eviction)
+            case "token", "POST":
+                return issue_token(core, self._identity, request, kind, key.namespace, key.name)
+            case "scale", "GET" | "HEAD" if kind.scale:
+                return await scaling.get_scale(core, request, kind, key, kind.scale)
+            case "scale", _ if kind.scale:
+                return await scaling.change_scale(core, request, kind, key, kind.scale)
+        raise no_such_resource()
+
+    async def _virtual(self, request: ApiRequest, asked: Attributes) -> Answer:
+        if request.method != "POST" or asked.name:
+            raise method_not_allowed()
+        if asked.resource == "bindings":
+            pods = self.core.registry.find("", "v1", "pods")
+            assert pods is not None
+            binding = read_virtual(request, "v1", "Binding")
+            key = Key(asked.namespace, str(binding["metadata"].get("name", "")))
+            return await pod_subresources.bind(self.core, request, pods, key, binding)
+        return answer_review(self.core, self._identity, request, asked.resource, asked.namespace)
+
+
+def _name_in_path(path: str, asked: Attributes) -> str:
+    """A list may carry a name as well, from its field selector; then it is still a list."""
+    return asked.name if asked.verb not in ("list", "watch", "deletecollection") else ""
+
+
+def refused(refusal: Refusal) -> Answer:
+    return Answer(refusal.code, encode(refusal.document()), headers=dict(refusal.headers))
+
+
+def not_found_page() -> Answer:
+    return Answer(404, b"404 page not found\n", TEXT)
+
+
+def warning_header(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    printable = "".join(character if character.isprintable() else " " for character in escaped)
+    return f'299 - "{printable}"'

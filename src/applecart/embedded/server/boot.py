@@ -1,0 +1,77 @@
+"""What every cluster has from its first moment: the namespaces, roles and the like that clients take for granted."""
+
+from typing import Any
+
+from applecart.api.meta import Key
+from applecart.embedded.auth.aggregation import plan_aggregation
+from applecart.embedded.auth.bootstrap_policy import reconciled, wanted
+from applecart.embedded.kinds.kind import Kind
+from applecart.embedded.kinds.rules import Document
+from applecart.embedded.server.core import Core
+from applecart.embedded.server.creation import new_uid
+from applecart.embedded.server.objects import Submitted, find, put, viewed
+from applecart.embedded.times import stamp
+
+NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+
+async def make_sure(core: Core) -> None:
+    """Write what is missing; what people changed stays, as far as roles allow."""
+    last: Submitted | None = None
+    namespaces = _kind(core, "", "v1", "namespaces")
+    for name in NAMESPACES:
+        if find(core, namespaces, Key("", name)) is None:
+            document: Document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            namespaces.rules.default(document)
+            namespaces.rules.prepare_create(document)
+            last = _create(core, namespaces, document)
+    for document in wanted():
+        last = _reconcile(core, document) or last
+    last = aggregate(core) or last
+    if last is not None:
+        await last.settle()
+
+
+def aggregate(core: Core) -> Submitted | None:
+    """Write the rules of ClusterRoles that gather those of others."""
+    roles = _kind(core, "rbac.authorization.k8s.io", "v1", "clusterroles")
+    documents = []
+    for record in core.store.table(roles.storage.label).records():
+        tip = find(core, roles, record.key)
+        if tip is not None:
+            documents.append(viewed(core, roles, tip))
+    last: Submitted | None = None
+    for name, rules in plan_aggregation(documents).items():
+        tip = find(core, roles, Key("", name))
+        if tip is not None:
+            role = viewed(core, roles, tip)
+            role["rules"] = rules
+            last = put(core, roles, role, is_new=False)
+    return last
+
+
+def _reconcile(core: Core, document: Document) -> Submitted | None:
+    group, _, version = document["apiVersion"].rpartition("/")
+    kind = core.registry.of_kind(group, version, document["kind"])
+    assert kind is not None, f"no kind {document['kind']}"
+    metadata = document["metadata"]
+    key = Key(metadata.get("namespace", "") if kind.resource.namespaced else "", metadata["name"])
+    record = find(core, kind, key)
+    if record is None:
+        return _create(core, kind, document)
+    stored = viewed(core, kind, record)
+    changed = reconciled(document, stored)
+    return put(core, kind, changed, is_new=False) if changed is not None else None
+
+
+def _create(core: Core, kind: Kind, document: Document) -> Submitted:
+    metadata: dict[str, Any] = document["metadata"]
+    metadata["uid"] = new_uid(core.clock)
+    metadata["creationTimestamp"] = stamp(core.clock.now())
+    return put(core, kind, document, is_new=True)
+
+
+def _kind(core: Core, group: str, version: str, plural: str) -> Kind:
+    kind = core.registry.find(group, version, plural)
+    assert kind is not None
+    return kind

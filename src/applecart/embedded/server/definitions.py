@@ -1,0 +1,126 @@
+"""CustomResourceDefinitions at work: a committed one is served from that write on, a deleted one takes its objects along.
+
+Serving follows the commits, in their order. Cleaning up is a task of its own, because objects may have finalizers and take
+their time; the definition's own finalizer holds it until the last one is gone.
+"""
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from applecart.api.meta import Key
+from applecart.embedded.auth.user import MASTERS, User
+from applecart.embedded.kinds.kind import Kind
+from applecart.embedded.refusals import Refusal
+from applecart.embedded.schema.custom_kind import custom_kinds
+from applecart.embedded.schema.definition import CLEANUP_FINALIZER
+from applecart.embedded.server import deleting
+from applecart.embedded.server.core import Core
+from applecart.embedded.server.deletion import DeleteOptions
+from applecart.embedded.server.messages import ApiRequest
+from applecart.embedded.server.objects import find, put, remove, viewed
+from applecart.embedded.server.registry import CRD_LABEL, Registry
+from applecart.embedded.store.record import Change, Op
+from applecart.observe.logs import logger
+
+CLEANER = User("system:apiserver", (MASTERS,))
+LOOK_AGAIN_S = 1.0  # while objects of a deleted definition wait for their finalizers
+
+_log = logger("applecart.embedded.definitions")
+
+
+def install(registry: Registry, definition: dict[str, Any]) -> None:
+    """Serve what a definition says, if its names were accepted."""
+    name = definition["metadata"]["name"]
+    registry.install(name, custom_kinds(definition) if _is_established(definition) else [])
+
+
+def _is_established(definition: dict[str, Any]) -> bool:
+    conditions = (definition.get("status") or {}).get("conditions") or []
+    return any(one.get("type") == "Established" and one.get("status") == "True" for one in conditions)
+
+
+class Definitions:
+    """Follows the committed definitions of a server."""
+
+    def __init__(self, core: Core, kind: Kind) -> None:
+        self._core = core
+        self._kind = kind
+        self._leaving: set[str] = set()
+        self._woken = asyncio.Event()
+        core.store.on_commit(CRD_LABEL, self._committed)
+        for record in core.store.table(CRD_LABEL).records():
+            if record.document()["metadata"].get("deletionTimestamp"):
+                self._leaving.add(record.key.name)
+                self._woken.set()
+
+    def _committed(self, change: Change) -> None:
+        name = change.record.key.name
+        registry, store = self._core.registry, self._core.store
+        labels = {kind.storage.label for kind in registry.custom(name)}
+        if change.op is Op.DELETED:
+            registry.install(name, [])
+            for label in labels:
+                store.table(label).close_watchers()
+            return
+        definition = change.record.document()
+        if _schema_of(change.previous.value if change.previous else b"{}") != _schema_of(change.record.value):
+            install(registry, definition)
+            for label in labels:
+                store.renew(label)
+        if definition["metadata"].get("deletionTimestamp"):
+            self._leaving.add(name)
+            self._woken.set()
+
+    async def run(self) -> None:
+        """Clean up behind deleted definitions."""
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            for name in sorted(self._leaving):
+                if self._clean_up(name):
+                    self._leaving.discard(name)
+            if self._leaving:
+                await asyncio.sleep(LOOK_AGAIN_S)
+                self._woken.set()
+
+    def _clean_up(self, name: str) -> bool:
+        """Delete the objects, then let the definition go; whether that is done."""
+        core = self._core
+        record = find(core, self._kind, Key("", name))
+        if record is None:
+            return True
+        definition = viewed(core, self._kind, record)
+        finalizers = definition["metadata"].get("finalizers") or []
+        if CLEANUP_FINALIZER not in finalizers:
+            return True
+        if self._has_objects(name):
+            return False
+        left = [one for one in finalizers if one != CLEANUP_FINALIZER]
+        if left:
+            definition["metadata"]["finalizers"] = left
+            put(core, self._kind, definition, is_new=False)
+        else:
+            remove(core, self._kind, record)
+        return True
+
+    def _has_objects(self, name: str) -> bool:
+        """Ask all objects to go; whether some are still there."""
+        core = self._core
+        request = ApiRequest("DELETE", "", {}, CLEANER)
+        kinds = core.registry.custom(name)
+        if not kinds:
+            return False
+        for record in core.store.table(kinds[0].storage.label).records():
+            try:
+                deleting.delete(core, request, kinds[0], record.key, DeleteOptions())
+            except Refusal as refusal:
+                _log.debug("an object of a deleted definition stays", extra={"object": str(record.key), "why": refusal.message})
+        return len(core.store.table(kinds[0].storage.label)) > 0
+
+
+def _schema_of(value: bytes) -> Any:
+    """What serving depends on."""
+    definition = msgspec.json.decode(value)
+    return definition.get("spec"), (definition.get("status") or {}).get("conditions")

@@ -1,0 +1,138 @@
+"""What a DELETE does to an object: gone at once, marked, shortened, or left as it is.
+
+Pure decisions on documents. An object with finalizers is only marked; a Pod is given its grace and waits for somebody to
+confirm; a second DELETE may only shorten the wait. The explicit propagation of a request beats the finalizers it finds.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any
+
+from applecart.api.meta import Resource
+from applecart.embedded.kinds.kind import Kind
+from applecart.embedded.kinds.rules import Document
+from applecart.embedded.refusals import Refusal, conflict
+from applecart.embedded.times import read_stamp, stamp
+
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+POLICIES = ("Background", "Foreground", "Orphan")
+
+
+class Fate(Enum):
+    REMOVE = "remove"  # take it out of the store
+    MARK = "mark"  # store the marked document; it goes later
+    MARK_THEN_REMOVE = "mark then remove"  # graceful without a wait: watchers see both
+    LEAVE = "leave"  # already on its way, nothing to change
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    grace_period_s: int | None = None
+    propagation: str | None = None
+    orphan_dependents: bool | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    is_dry_run: bool = False
+
+
+def refuse_unmet(kind: Kind, document: Document, options: DeleteOptions) -> Refusal | None:
+    """The refusal when the object is not the one the caller meant."""
+    metadata = document["metadata"]
+    named = Resource(kind.resource.group, kind.resource.version, kind.resource.kind, kind.resource.kind)
+    for asked, actual, word, since in (
+        (options.uid, metadata.get("uid", ""), "UID", "deleted and then recreated"),
+        (options.resource_version, metadata.get("resourceVersion", ""), "ResourceVersion", "modified"),
+    ):
+        if asked is not None and asked != actual:
+            differs = f"the {word} in the precondition ({asked}) does not match the {word} in record ({actual})"
+            return conflict(named, metadata["name"], f"{differs}. The object might have been {since}")
+    return None
+
+
+def decide(kind: Kind, document: Document, options: DeleteOptions, now: datetime) -> Fate:
+    """The object's fate; the document is changed to what must be stored when the fate is to mark it."""
+    metadata = document["metadata"]
+    graceful = _grace(kind, document, options, now) if kind.rules.is_graceful else None
+    if graceful is Fate.LEAVE:
+        return Fate.LEAVE
+    finalizers_change = _set_finalizers(metadata, options)
+    if graceful is Fate.MARK:
+        waits = bool(metadata.get("finalizers")) or metadata["deletionGracePeriodSeconds"] > 0
+        return Fate.MARK if waits else Fate.MARK_THEN_REMOVE
+    if not metadata.get("finalizers"):
+        return Fate.REMOVE
+    is_marked_now = mark(metadata, now)
+    return Fate.MARK if is_marked_now or finalizers_change else Fate.LEAVE
+
+
+def mark(metadata: dict[str, Any], now: datetime) -> bool:
+    """Say that the object is being deleted, without grace; whether that changed anything."""
+    before = (metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds"))
+    if metadata.get("deletionTimestamp") is None:
+        metadata["deletionTimestamp"] = stamp(now)
+        _count_generation(metadata)
+    elif read_stamp(metadata["deletionTimestamp"]) > now:
+        metadata["deletionTimestamp"] = stamp(now)
+    metadata["deletionGracePeriodSeconds"] = 0
+    return before != (metadata["deletionTimestamp"], 0)
+
+
+def ends_with_update(document: Document, old: Document) -> bool:
+    """Whether an update took away the last thing that held a deleted object."""
+    if document["metadata"].get("finalizers") or old["metadata"].get("deletionTimestamp") is None:
+        return False
+    return not old["metadata"].get("deletionGracePeriodSeconds")
+
+
+def _grace(kind: Kind, document: Document, options: DeleteOptions, now: datetime) -> Fate:
+    """MARK with the new times set, LEAVE, or REMOVE when the grace is over."""
+    metadata = document["metadata"]
+    asked = options.grace_period_s
+    if metadata.get("deletionTimestamp") is not None:
+        left = metadata.get("deletionGracePeriodSeconds")
+        if not left:
+            return Fate.REMOVE
+        if asked is None or asked >= left:
+            return Fate.LEAVE
+        asked = max(asked, 0)
+        at = read_stamp(metadata["deletionTimestamp"]) + timedelta(seconds=asked - left)
+        metadata["deletionTimestamp"] = stamp(at)
+        metadata["deletionGracePeriodSeconds"] = asked
+        return Fate.MARK
+    grace_s = kind.rules.grace_period_s(document, asked)
+    metadata["deletionTimestamp"] = stamp(now + timedelta(seconds=grace_s))
+    metadata["deletionGracePeriodSeconds"] = grace_s
+    _count_generation(metadata)
+    return Fate.MARK
+
+
+def _set_finalizers(metadata: dict[str, Any], options: DeleteOptions) -> bool:
+    """Put in or take out what tells the garbage collector about dependents; whether that changed anything."""
+    before = metadata.get("finalizers") or []
+    wanted = [one for one in before if one not in (ORPHAN, FOREGROUND)]
+    if _propagates(options, ORPHAN, before):
+        wanted.append(ORPHAN)
+    if _propagates(options, FOREGROUND, before):
+        wanted.append(FOREGROUND)
+    if wanted == before:
+        return False
+    if wanted:
+        metadata["finalizers"] = wanted
+    else:
+        metadata.pop("finalizers", None)
+    return True
+
+
+def _propagates(options: DeleteOptions, finalizer: str, before: list[str]) -> bool:
+    if options.orphan_dependents is not None:
+        return finalizer == ORPHAN and options.orphan_dependents
+    if options.propagation is not None:
+        return options.propagation == ("Orphan" if finalizer == ORPHAN else "Foreground")
+    return finalizer in before and not (finalizer == FOREGROUND and ORPHAN in before)
+
+
+def _count_generation(metadata: dict[str, Any]) -> None:
+    if metadata.get("generation", 0) > 0:
+        metadata["generation"] += 1

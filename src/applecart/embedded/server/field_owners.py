@@ -1,0 +1,61 @@
+"""Who owns which field, as far as the handlers have to know it: the manager of a request, and what an endpoint ignores."""
+
+from typing import NamedTuple
+
+from applecart.embedded.field_errors import FieldError, invalid, required
+from applecart.embedded.kinds.kind import Kind
+from applecart.embedded.kinds.rules import Document
+from applecart.embedded.patching.managed_fields import track_update
+from applecart.embedded.server.core import Core
+from applecart.embedded.server.messages import ApiRequest
+from applecart.embedded.server.parameters import invalid_options
+
+LONGEST_BYTES = 128  # of a manager's name
+
+
+class Manager(NamedTuple):
+    """Who is recorded as the owner of what a request writes."""
+
+    name: str
+    subresource: str = ""
+
+
+def manager_of(request: ApiRequest, options: str, subresource: str = "", *, must_be_named: bool = False) -> Manager:
+    """The request's field manager: named, or the program that sends it. Raises Refusal."""
+    name = request.query.get("fieldManager", "")
+    problems: list[FieldError] = []
+    if must_be_named and not name:
+        problems.append(required("fieldManager", "is required for apply patch"))
+    if len(name.encode()) > LONGEST_BYTES:
+        problems.append(FieldError("TooLong", "fieldManager", f"may not be more than {LONGEST_BYTES} bytes"))
+    if not name.isprintable():
+        problems.append(invalid("fieldManager", name, "should only contain printable characters"))
+    if problems:
+        raise invalid_options(options, problems)
+    program = request.headers.get("user-agent", "").partition("/")[0]
+    return Manager(name or program.encode()[:LONGEST_BYTES].decode("utf-8", "ignore"), subresource)
+
+
+def track(core: Core, kind: Kind, old: Document | None, document: Document, manager: Manager) -> None:
+    """Record what an update or a creation took over."""
+    track_update(
+        old,
+        document,
+        shape=kind.shape,
+        manager=manager.name,
+        api_version=kind.resource.api_version,
+        subresource=manager.subresource,
+        now=core.clock.now(),
+        eager=core.settings.tracks_all_fields,
+        reset=reset_fields(kind, manager.subresource),
+        is_custom=kind.is_custom,
+    )
+
+
+def reset_fields(kind: Kind, subresource: str) -> tuple[str, ...]:
+    """The paths whose changes an endpoint ignores, and so does not own."""
+    if not kind.rules.has_status:
+        return ()
+    if subresource != "status":
+        return ("status",)
+    return ("spec",) if kind.rules.status_takes_metadata else ("spec", "metadata.labels", "metadata.annotations")

@@ -1,0 +1,181 @@
+"""In which form objects leave the server: themselves, their metadata, or rows of a Table; for one, a list and a watch.
+
+The plain form is bytes the store already holds; the others are made from the document when they are asked for.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime
+
+import msgspec
+import yaml
+
+from applecart.embedded.kinds.kind import Kind
+from applecart.embedded.kinds.rules import Document
+from applecart.embedded.server.core import Core
+from applecart.embedded.server.documents import document_of, encode, encoded, typed
+from applecart.embedded.server.listing import SLICE, Page, in_slices
+from applecart.embedded.server.messages import JSON, Answer, ApiRequest, StreamAnswer
+from applecart.embedded.server.objects import stored_form
+from applecart.embedded.server.watching import Form
+from applecart.embedded.store.record import Record
+from applecart.embedded.surface import negotiation
+from applecart.embedded.surface.negotiation import choose_answer, refuse_wrong_number
+from applecart.embedded.tables.render import META_GROUP, TableWriter, partial_metadata, read_include_object, table_document
+
+ROWS_PER_SLICE = 250  # of a Table: a row costs about ten times a plain object
+
+
+class Forms:
+    """The form that one request takes."""
+
+    def __init__(self, core: Core, request: ApiRequest, kind: Kind, *, is_list: bool = False, is_watch: bool = False) -> None:
+        self._kind = kind
+        self._stored = stored_form(core, kind)
+        self._now: datetime = core.clock.now()
+        self._chosen: negotiation.Answer = choose_answer(
+            request.accept,
+            version=kind.resource.version,
+            is_custom=kind.is_custom,
+            is_list=is_list,
+            is_watch=is_watch,
+        )
+        if not is_watch:
+            refuse_wrong_number(self._chosen, kind, is_list=is_list)
+        self._include = read_include_object(request.query.get("includeObject")) if self._chosen.shape == "table" else "None"
+
+    # One object
+
+    def one(self, record: Record, status: int = 200) -> Answer:
+        if self._chosen.shape == "object":
+            return self._sent(self._plain(record), status)
+        return self.document(self._document(record), status)
+
+    def document(self, document: Document, status: int = 200) -> Answer:
+        """An object that was not stored as it is answered."""
+        match self._chosen.shape:
+            case "object":
+                body = typed(self._kind, encoded(document))
+            case "table":
+                metadata = {"resourceVersion": document["metadata"].get("resourceVersion", "")}
+                table = self._kind.table
+                body = table_document(
+                    table, [document], self._now, metadata, include_object=self._include, version=self._chosen.meta_version
+                )
+            case _:
+                body = encode(partial_metadata(document, self._chosen.meta_version))
+        return self._sent(body, status)
+
+    # Many
+
+    def list(self, page: Page) -> Answer | StreamAnswer:
+        before, convert, after, slice_size = self._list_parts(page)
+        if len(page.records) <= slice_size:
+            return self._sent(b"".join((before, b",".join(map(convert, page.records)), after)), 200)
+        pieces = in_slices(page.records, convert, before, after, slice_size)
+        if self._chosen.is_yaml:
+            return StreamAnswer(_as_yaml(pieces), content_type=self._chosen.media_type)
+        return StreamAnswer(pieces)
+
+    def _list_parts(self, page: Page) -> tuple[bytes, Callable[[Record], bytes], bytes, int]:
+        match self._chosen.shape:
+            case "table":
+                writer = TableWriter(self._kind.table, self._now, self._include, self._chosen.meta_version)
+                head = writer.head(page.metadata())
+                return head, lambda record: writer.row(self._document(record)), writer.TAIL, ROWS_PER_SLICE
+            case "object":
+                api_version, name = self._kind.resource.api_version, self._kind.list_kind
+                convert = self._plain if self._kind.is_custom or self._kind.view else _untyped
+            case _:
+                api_version, name = f"{META_GROUP}/{self._chosen.meta_version}", "PartialObjectMetadataList"
+                convert = self._partial
+        head = b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[' % (
+            name.encode(),
+            api_version.encode(),
+            encode(page.metadata()),
+        )
+        return head, convert, b"]}", SLICE
+
+    # A watch
+
+    def watch(self) -> Form:
+        resource = self._kind.resource
+        match self._chosen.shape:
+            case "object":
+                name, convert, first = f"object {resource.api_version}", self._plain, None
+                of = (resource.api_version, resource.kind, self._kind.list_kind)
+            case "table":
+                name = f"table {resource.api_version} {self._include}"
+                convert, first = self._row, self._first_row
+                of = (resource.api_version, resource.kind, self._kind.list_kind)
+            case _:
+                name, convert, first = f"metadata {self._chosen.meta_version}", self._partial, None
+                version = f"{META_GROUP}/{self._chosen.meta_version}"
+                of = (version, "PartialObjectMetadata", "PartialObjectMetadataList")
+
+        def bookmark(revision: int, annotations: dict[str, str]) -> dict[str, object]:
+            metadata: dict[str, object] = {"resourceVersion": str(revision)}
+            if annotations:
+                metadata["annotations"] = annotations
+            return {"kind": of[1], "apiVersion": of[0], "metadata": metadata}
+
+        def empty_list() -> dict[str, object]:
+            return {"kind": of[2], "apiVersion": of[0], "metadata": {}, "items": []}
+
+        return Form(name, convert, bookmark, empty_list, first)
+
+    # Encoding
+
+    def _plain(self, record: Record) -> bytes:
+        if self._kind.view:
+            return typed(self._kind, encoded(self._document(record)))
+        return typed(self._kind, record.value)
+
+    def _partial(self, record: Record) -> bytes:
+        return encode(partial_metadata(self._document(record), self._chosen.meta_version))
+
+    def _row(self, record: Record) -> bytes:
+        return self._table_of(record, with_columns=False)
+
+    def _first_row(self, record: Record) -> bytes:
+        return self._table_of(record, with_columns=True)
+
+    def _table_of(self, record: Record, *, with_columns: bool) -> bytes:
+        return table_document(
+            self._kind.table,
+            [self._document(record)],
+            self._now,
+            {"resourceVersion": str(record.revision)},
+            include_object=self._include,
+            with_columns=with_columns,
+            version=self._chosen.meta_version,
+        )
+
+    def _document(self, record: Record) -> Document:
+        if self._kind.view:
+            return self._kind.view.from_stored(document_of(self._stored, record))
+        return document_of(self._kind, record)
+
+    def _sent(self, body: bytes, status: int) -> Answer:
+        if self._chosen.is_yaml:
+            return Answer(status, to_yaml(body), self._chosen.media_type)
+        return Answer(status, body)
+
+
+def to_yaml(body: bytes) -> bytes:
+    text: str = yaml.dump(msgspec.json.decode(body), Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper))
+    return text.encode()
+
+
+def sent(document: object, accept: str, status: int = 200) -> Answer:
+    """A document that has one form only."""
+    media_type = negotiation.choose_plain(accept)
+    body = encode(document)
+    return Answer(status, body if media_type == JSON else to_yaml(body), media_type)
+
+
+def _untyped(record: Record) -> bytes:
+    return record.value  # items of built-in lists do not repeat their type
+
+
+async def _as_yaml(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield to_yaml(b"".join([piece async for piece in pieces]))

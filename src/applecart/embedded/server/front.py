@@ -1,0 +1,164 @@
+"""HTTPS in front of the API: connections, identities and bodies, and nothing that knows a kind.
+
+TLS always. A client certificate is asked for and not required: tokens come in a header. Bodies are bounded, requests in flight
+are bounded, a reader that does not read is cut off. Only HTTP/1.1, which every client speaks.
+"""
+
+import asyncio
+import ssl
+import weakref
+from collections.abc import Callable
+from typing import Any, Self
+
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+
+from applecart.embedded.auth.authenticate import Authenticator
+from applecart.embedded.auth.impersonation import PREFIX, impersonated
+from applecart.embedded.auth.user import ANONYMOUS, User
+from applecart.embedded.refusals import Refusal, too_large, too_many_requests
+from applecart.embedded.server.api import Api, refused
+from applecart.embedded.server.guard import Guard
+from applecart.embedded.server.messages import Answer, ApiRequest, StreamAnswer
+from applecart.embedded.server.parameters import is_true
+from applecart.embedded.server.request_log import RequestLog
+from applecart.errors import BadInput
+
+BODY_LIMIT_BYTES = 3 << 20
+MOST_IN_FLIGHT = 400  # requests that are no watches; the real server's default for reads
+RETRY_AFTER_S = 1
+STALLED_S = 60.0  # a stream whose reader takes nothing for so long is cut
+KEEPALIVE_S = 75.0
+STOP_GRACE_S = 2.0
+
+_HEADERS = {"Cache-Control": "no-cache, private"}
+
+
+class Front:
+    """The listening server; use as an async context manager."""
+
+    def __init__(
+        self,
+        api: Api,
+        authenticator: Authenticator,
+        guard: Guard,
+        context: ssl.SSLContext,
+        *,
+        host: str,
+        port: int,
+        log: RequestLog,
+    ) -> None:
+        self._api = api
+        self._authenticator = authenticator
+        self._guard = guard
+        self._context = context
+        self._host = host
+        self._log = log
+        self.port = port
+        self._certificates: weakref.WeakKeyDictionary[Any, bytes | None] = weakref.WeakKeyDictionary()
+        self._in_flight = 0
+
+    async def __aenter__(self) -> Self:
+        server = web.Server(
+            self._handle, request_factory=_request_factory, access_log=None, keepalive_timeout=KEEPALIVE_S, lingering_time=0
+        )
+        self._runner = web.ServerRunner(server, shutdown_timeout=STOP_GRACE_S)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self._host, self.port, ssl_context=self._context, backlog=1024)
+        try:
+            await site.start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise BadInput(f"cannot listen on {self._host}:{self.port} ({error.strerror}); choose another --port") from None
+        self.port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
+
+    async def _handle(self, raw: web.BaseRequest) -> web.StreamResponse:
+        started = self._log.now()
+        user = ANONYMOUS
+        try:
+            user = self._user(raw)
+            request = await self._read(raw, user)
+            answer = await self._ask(request)
+        except Refusal as refusal:
+            answer = refused(refusal)
+        self._log.write(raw.method, raw.path_qs, user.name, answer.status, raw.remote, started)
+        if isinstance(answer, StreamAnswer):
+            return await self._stream(raw, answer)
+        response = web.Response(status=answer.status, body=answer.body, headers={**_HEADERS, **answer.headers})
+        response.headers["Content-Type"] = answer.content_type
+        return response
+
+    async def _ask(self, request: ApiRequest) -> Answer | StreamAnswer:
+        if is_true(request.query.get("watch")):
+            return await self._api.handle(request)
+        if self._in_flight >= MOST_IN_FLIGHT:
+            raise too_many_requests("too many requests, please try again later", RETRY_AFTER_S)
+        self._in_flight += 1
+        try:
+            return await self._api.handle(request)
+        finally:
+            self._in_flight -= 1
+
+    def _user(self, raw: web.BaseRequest) -> User:
+        user = self._authenticator.user(self._certificate(raw), raw.headers.get("Authorization"))
+        for name in raw.headers:
+            if name[:1] in "iI" and name.lower().startswith(PREFIX):
+                return impersonated(user, raw.headers.items(), self._guard.authorizer.decide) or user
+        return user
+
+    def _certificate(self, raw: web.BaseRequest) -> bytes | None:
+        transport = raw.transport
+        if transport is None:
+            return None
+        try:
+            return self._certificates[transport]
+        except KeyError:
+            secured = transport.get_extra_info("ssl_object")
+            shown = secured.getpeercert(binary_form=True) if secured else None
+            self._certificates[transport] = shown
+            return shown
+
+    async def _read(self, raw: web.BaseRequest, user: User) -> ApiRequest:
+        body = b""
+        if raw.body_exists:
+            try:
+                body = await raw.read()
+            except web.HTTPRequestEntityTooLarge:
+                raise too_large(BODY_LIMIT_BYTES) from None
+        query: dict[str, str] = {}
+        if raw.query_string:
+            for name, value in raw.query.items():
+                query.setdefault(name, value)
+        headers = {name.lower(): value for name, value in raw.headers.items()}
+        return ApiRequest(raw.method, raw.path, query, user, headers, body)
+
+    async def _stream(self, raw: web.BaseRequest, answer: StreamAnswer) -> web.StreamResponse:
+        response = web.StreamResponse(status=answer.status, headers={**_HEADERS, **answer.headers})
+        response.headers["Content-Type"] = answer.content_type
+        response.enable_chunked_encoding()
+        chunks = answer.chunks
+        try:
+            await response.prepare(raw)
+            async for chunk in chunks:
+                async with asyncio.timeout(STALLED_S):
+                    await response.write(chunk)
+            await response.write_eof()
+        except (ConnectionError, TimeoutError):
+            if raw.transport is not None:
+                raw.transport.abort()
+        finally:
+            close: Callable[[], Any] | None = getattr(chunks, "aclose", None)
+            if close is not None:
+                await close()
+        return response
+
+
+def _request_factory(
+    message: Any, payload: Any, protocol: RequestHandler, writer: Any, task: "asyncio.Task[None]"
+) -> web.BaseRequest:
+    loop = asyncio.get_running_loop()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop, client_max_size=BODY_LIMIT_BYTES)

@@ -1,0 +1,74 @@
+"""Why bytes are not JSON, in the words clients know from the real server."""
+
+import re
+from typing import Any
+
+import msgspec
+
+SHOWN_BYTES = 4096  # of a body that could not be read
+DEEPEST = 512  # nesting that is still read; msgspec itself stops at about a thousand
+
+_AT = re.compile(r"\(byte (\d+)\)")
+_UNMARSHAL = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+
+
+class NotJson(ValueError):
+    """The bytes are no JSON; the text says why."""
+
+
+def parse(body: bytes) -> Any:
+    """The values of a JSON text. Raises NotJson."""
+    try:
+        return msgspec.json.decode(body)
+    except RecursionError:
+        raise NotJson("exceeded max depth") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise NotJson(_why(body, str(error))) from None
+
+
+def no_object(value: Any) -> str:
+    """Why a value that is no object has no type."""
+    return f"json: cannot unmarshal {type_name(value)} into Go value of type {_UNMARSHAL}"
+
+
+def type_name(value: Any) -> str:
+    match value:
+        case bool():
+            return "bool"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case dict():
+            return "object"
+        case None:
+            return "null"
+        case _:
+            return "number"
+
+
+def summary(body: bytes) -> str:
+    """A body inside a message: objects as text, anything else in hexadecimal."""
+    if not body:
+        return "<empty>"
+    if body.startswith(b"{"):
+        text = body[:SHOWN_BYTES].decode("utf-8", "replace")
+        return text if len(body) <= SHOWN_BYTES else f"{text} ..."
+    return body[:SHOWN_BYTES].hex() if len(body) <= SHOWN_BYTES else f"{body[:SHOWN_BYTES].hex()} ..."
+
+
+def _why(body: bytes, text: str) -> str:
+    if not body.strip() or "truncated" in text:
+        return "unexpected end of JSON input"
+    found = _AT.search(text)
+    at = int(found[1]) if found else 0
+    if "trailing" in text:
+        at += len(body[at:]) - len(body[at:].lstrip())
+        return f"invalid character '{_character(body, at)}' after top-level value"
+    if found:
+        return f"invalid character '{_character(body, at)}' looking for beginning of value"
+    return f"invalid JSON: {text}"
+
+
+def _character(body: bytes, at: int) -> str:
+    return body[at : at + 1].decode("latin-1") if at < len(body) else ""

@@ -1,0 +1,183 @@
+"""GET of a collection: which revision it is read at, which objects match, and in which pieces it is answered.
+
+All pages of a list come from one revision: the token carries it, and the past is read from the ring of recent changes or from
+the log. A list is taken from the store at once and encoded in slices, so that a large one never holds up the event loop.
+"""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from applecart.api.meta import Key
+from applecart.embedded.field_errors import FieldError, forbidden, not_supported
+from applecart.embedded.kinds.kind import Kind
+from applecart.embedded.refusals import Refusal, bad_request
+from applecart.embedded.server.core import Core
+from applecart.embedded.server.parameters import integer, invalid_options, is_true, revision
+from applecart.embedded.server.selection import Selection
+from applecart.embedded.store.log import Compacted
+from applecart.embedded.store.record import Record
+
+SLICE = 500  # objects encoded before others get a turn: about 2 ms
+NOT_OLDER, EXACT = "NotOlderThan", "Exact"
+_EXPIRED = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without the "
+    "continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing "
+    "with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the "
+    "time the first chunk was returned and now may show up in the list."
+)
+
+
+class _Token(msgspec.Struct, omit_defaults=True):
+    """Where a list goes on. `revision` is -1 when its first pages are too old to be consistent with."""
+
+    v: str
+    rv: int
+    start: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    revision: int | None = None  # None: the newest
+    is_exact: bool = False
+    limit: int = 0
+    after: Key | None = None
+    is_continued: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    revision: int
+    records: Sequence[Record]
+    token: str = ""
+    remaining: int | None = None
+
+    def metadata(self) -> dict[str, object]:
+        found: dict[str, object] = {"resourceVersion": str(self.revision)}
+        if self.token:
+            found["continue"] = self.token
+            if self.remaining:
+                found["remainingItemCount"] = self.remaining
+        return found
+
+
+def read_options(query: Mapping[str, str]) -> ListOptions:
+    """What a list was asked for. Raises Refusal."""
+    limit = max(integer(query, "limit") or 0, 0)
+    integer(query, "timeoutSeconds")
+    text, match, token = query.get("resourceVersion", ""), query.get("resourceVersionMatch", ""), query.get("continue", "")
+    if errors := _problems(query, text, match, token):
+        raise invalid_options("ListOptions", errors)
+    if token:
+        decoded = _read_token(token)
+        if text and text != "0":
+            raise bad_request("specifying resource version is not allowed when using continue")
+        at = decoded.rv if decoded.rv > 0 else None
+        namespace, _, name = decoded.start.rpartition("/")
+        return ListOptions(at, at is not None, limit, Key(namespace, name), is_continued=True)
+    try:
+        at = revision(text) if text else None
+    except ValueError as error:
+        raise bad_request(f'invalid resource version: resourceVersion: Invalid value: "{text}": {error}') from None
+    if at == 0:
+        return ListOptions(limit=0)  # any revision will do, and the real server's cache then ignores the limit
+    is_exact = match == EXACT or (bool(limit) and at is not None and not match)
+    return ListOptions(at, is_exact, limit)
+
+
+async def page(core: Core, kind: Kind, namespace: str | None, options: ListOptions, selection: Selection) -> Page:
+    """The objects of one page, with where to go on."""
+    store = core.store
+    label = kind.storage.label
+    now = store.revision
+    if options.revision is not None and options.revision > now:
+        raise too_large(options.revision, now)
+    if options.is_exact and options.revision is not None:
+        at = options.revision
+        try:
+            records = await store.records_at(label, at, namespace, options.after)
+        except Compacted:
+            raise _compacted(options, at, store.compacted, now) from None
+    else:
+        at = now
+        records = store.table(label).records(namespace, options.after)
+    return await _cut(records, at, options, selection)
+
+
+async def _cut(records: Sequence[Record], at: int, options: ListOptions, selection: Selection) -> Page:
+    if selection.takes_all and not options.limit:
+        return Page(at, records)
+    if selection.takes_all:
+        chosen = records[: options.limit]
+        left = len(records) - len(chosen)
+        return Page(at, chosen, _token(at, chosen[-1].key) if left else "", left)
+    found: list[Record] = []
+    for position, record in enumerate(records, 1):
+        if selection.matches(record):
+            if options.limit and len(found) == options.limit:
+                # As the real server does: how many remain is not known when a selector decides.
+                return Page(at, found, _token(at, found[-1].key))
+            found.append(record)
+        if not position % (SLICE * 8):
+            await asyncio.sleep(0)
+    return Page(at, found)
+
+
+async def in_slices(
+    records: Sequence[Record], encode: Callable[[Record], bytes], before: bytes, after: bytes, size: int = SLICE
+) -> AsyncIterator[bytes]:
+    """A list's bytes, with a turn for everybody else between two slices."""
+    yield before
+    for first in range(0, len(records), size):
+        body = b",".join(map(encode, records[first : first + size]))
+        yield body if not first else b"," + body
+        await asyncio.sleep(0)
+    yield after
+
+
+def too_large(asked: int, current: int) -> Refusal:
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    text = f"Timeout: Too large resource version: {asked}, current: {current}"
+    return Refusal(504, "Timeout", text, {"causes": [cause], "retryAfterSeconds": 1}, headers={"Retry-After": "1"})
+
+
+def _problems(query: Mapping[str, str], text: str, match: str, token: str) -> list[FieldError]:
+    field = "resourceVersionMatch"
+    if "sendInitialEvents" in query and not is_true(query.get("watch")):
+        return [forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")]
+    if not match:
+        return []
+    if token:
+        return [forbidden(field, "resourceVersionMatch is forbidden when continue is provided")]
+    if not text:
+        return [forbidden(field, "resourceVersionMatch is forbidden unless resourceVersion is provided")]
+    if match not in (EXACT, NOT_OLDER):
+        return [not_supported(field, match, (EXACT, NOT_OLDER, ""))]
+    if match == EXACT and text == "0":
+        return [forbidden(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')]
+    return []
+
+
+def _token(at: int, key: Key) -> str:
+    raw = msgspec.json.encode(_Token("meta.k8s.io/v1", at, f"{key.namespace}/{key.name}"))
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def _read_token(text: str) -> _Token:
+    try:
+        raw = base64.urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4))
+        token = msgspec.json.decode(raw, type=_Token)
+    except (ValueError, msgspec.DecodeError) as error:
+        raise bad_request(f"invalid continue token: continue key is not valid: {error}") from None
+    if token.v != "meta.k8s.io/v1" or token.rv == 0 or "/" not in token.start:
+        raise bad_request("invalid continue token: continue key is not valid: incorrect encoded start key")
+    return token
+
+
+def _compacted(options: ListOptions, at: int, compacted: int, now: int) -> Refusal:
+    if not options.is_continued or options.after is None:
+        return Refusal(410, "Expired", f"The resourceVersion for the provided list is too old. ({at} < {compacted})")
+    return Refusal(410, "Expired", _EXPIRED, metadata={"continue": _token(-1, options.after)})

@@ -1,0 +1,102 @@
+"""The paths that are no resources: health, version, discovery, OpenAPI, and the keys of tokens."""
+
+from applecart.embedded.auth.service_account_tokens import ServiceAccountTokens
+from applecart.embedded.auth.token_keys import CONFIGURATION_PATH, JWKS_PATH, openid_configuration
+from applecart.embedded.server.core import Core
+from applecart.embedded.server.documents import encode
+from applecart.embedded.server.forms import sent, to_yaml
+from applecart.embedded.server.messages import JSON, Answer, ApiRequest
+from applecart.embedded.surface import negotiation
+from applecart.embedded.surface.discovery import Discovery
+from applecart.embedded.surface.openapi import PREFIX, OpenApi
+from applecart.embedded.surface.version import version_document
+from applecart.embedded.surface.virtual_kinds import VIRTUAL_KINDS
+
+HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+TEXT = "text/plain; charset=utf-8"
+
+
+class Pages:
+    """Documents about the server itself, made again when the set of kinds has changed."""
+
+    def __init__(self, core: Core, tokens: ServiceAccountTokens, address: str) -> None:
+        self._core = core
+        self._tokens = tokens
+        self._address = address
+        self._edition = 0
+
+    def answer(self, request: ApiRequest) -> Answer | None:
+        """None for a path that is nothing."""
+        path = request.path.rstrip("/") or "/"
+        parts = path.strip("/").split("/")
+        if request.method not in ("GET", "HEAD"):
+            return None
+        self._renew()
+        match parts:
+            case [("healthz" | "livez" | "readyz"), *_]:
+                return self._health()
+            case ["version"]:
+                return sent(version_document(), request.accept)
+            case ["api"]:
+                return self._discovered(request, is_core=True)
+            case ["apis"]:
+                return self._discovered(request, is_core=False)
+            case ["api", version]:
+                return self._document(request, self._discovery.resource_list("", version))
+            case ["apis", group]:
+                return self._document(request, self._discovery.group(group))
+            case ["apis", group, version]:
+                return self._document(request, self._discovery.resource_list(group, version))
+            case ["openapi", "v3"]:
+                return Answer(200, self._openapi.index())
+            case ["openapi", "v3", *_]:
+                return self._openapi_document(request, path)
+        if path == JWKS_PATH:
+            return Answer(200, encode(self._tokens.keys.jwks()), "application/jwk-set+json")
+        if path == CONFIGURATION_PATH:
+            return Answer(200, encode(openid_configuration(self._tokens.issuer, f"https://{self._address}")))
+        return None
+
+    def _health(self) -> Answer:
+        if self._core.store.failure:
+            return Answer(500, b"the store cannot be written", TEXT)
+        return Answer(200, b"ok", TEXT)
+
+    def _renew(self) -> None:
+        edition = self._core.registry.edition
+        if edition == self._edition:
+            return
+        kinds = [*self._core.registry.kinds(), *VIRTUAL_KINDS]
+        self._discovery = Discovery(kinds)
+        self._openapi = OpenApi(kinds, lambda kind: getattr(kind, "schema", None), getattr(self, "_openapi", None))
+        self._edition = edition
+
+    def _discovered(self, request: ApiRequest, *, is_core: bool) -> Answer:
+        wanted = negotiation.choose_discovery(request.accept)
+        if wanted.shape == "legacy":
+            document = self._discovery.core_versions(self._address) if is_core else self._discovery.group_list()
+            body = encode(document)
+            return Answer(200, body if wanted.media_type == JSON else to_yaml(body), wanted.media_type)
+        found = self._discovery.aggregated(wanted, is_core=is_core)
+        headers = {name: value for name, value in found.headers.items() if name != "Content-Type"}
+        if found.is_known(request.headers.get("if-none-match")):
+            return Answer(304, b"", found.content_type, headers)
+        body = encode(found.document)
+        return Answer(200, body if wanted.media_type == JSON else to_yaml(body), found.content_type, headers)
+
+    def _document(self, request: ApiRequest, document: dict[str, object] | None) -> Answer | None:
+        return sent(document, request.accept) if document is not None else None
+
+    def _openapi_document(self, request: ApiRequest, path: str) -> Answer | None:
+        found = self._openapi.answer(
+            path.removeprefix(PREFIX + "/"),
+            self._core.clock.now(),
+            accept=request.accept,
+            asked_hash=request.query.get("hash", ""),
+            if_none_match=request.headers.get("if-none-match"),
+        )
+        if found.code == 404:
+            return None
+        content_type = found.headers.get("Content-Type", TEXT)
+        headers = {name: value for name, value in found.headers.items() if name != "Content-Type"}
+        return Answer(found.code, found.body, content_type, headers)

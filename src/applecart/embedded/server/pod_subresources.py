@@ -1,0 +1,61 @@
+"""What is posted below a Pod: its binding to a node, and its eviction."""
+
+from applecart.api.meta import Key
+from applecart.embedded.kinds import binding as bindings
+from applecart.embedded.kinds import eviction as evictions
+from applecart.embedded.kinds.kind import Kind
+from applecart.embedded.kinds.rules import Document
+from applecart.embedded.refusals import not_found
+from applecart.embedded.server import deleting
+from applecart.embedded.server.core import Core
+from applecart.embedded.server.deletion import refuse_unmet
+from applecart.embedded.server.documents import encode
+from applecart.embedded.server.forms import sent
+from applecart.embedded.server.messages import Answer, ApiRequest
+from applecart.embedded.server.objects import find, put_view, viewed
+from applecart.embedded.server.parameters import is_dry_run
+
+OPTIONS = "CreateOptions"
+SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+async def bind(core: Core, request: ApiRequest, kind: Kind, key: Key, binding: Document) -> Answer:
+    dry = is_dry_run(request.query, OPTIONS)
+    bindings.validate_binding(key.name, binding)
+    record = find(core, kind, key)
+    if record is None:
+        raise not_found(kind.resource, key.name)
+    pod = viewed(core, kind, record)
+    bound = bindings.bind(pod, binding, core.clock.now())
+    if kind.rules.counts_generations:
+        bound["metadata"] = {**bound["metadata"], "generation": pod["metadata"].get("generation", 0) + 1}
+    if not dry:
+        await put_view(core, kind, bound, is_new=False).settle()
+    return sent(SUCCESS, request.accept, 201)
+
+
+async def evict(core: Core, request: ApiRequest, kind: Kind, key: Key, eviction: Document) -> Answer:
+    dry = ["All"] if is_dry_run(request.query, OPTIONS) else []
+    options = evictions.delete_options(key.name, eviction, dry)
+    record = find(core, kind, key)
+    if record is None:
+        raise not_found(kind.resource, key.name)
+    asked = ApiRequest("DELETE", request.path, {}, request.user, {}, encode(options))
+    wanted = deleting.read_options(asked)
+    if not wanted.is_dry_run:
+        pod = viewed(core, kind, record)
+        if refusal := refuse_unmet(kind, pod, wanted):
+            raise refusal
+        if _is_running(pod):
+            put_view(core, kind, evictions.mark_evicted(pod, core.clock.now()), is_new=False)
+            wanted = deleting.without_revision(wanted)
+    _, submitted, _ = deleting.delete(core, request, kind, key, wanted)
+    if submitted is not None:
+        await submitted.settle()
+    return sent(SUCCESS, request.accept, 201)
+
+
+def _is_running(pod: Document) -> bool:
+    """A Pod that has ended or is going already needs no word on why."""
+    phase = (pod.get("status") or {}).get("phase")
+    return phase not in ("Succeeded", "Failed") and pod["metadata"].get("deletionTimestamp") is None

@@ -1,0 +1,83 @@
+"""Which kinds are served, and what the store needs to know of their objects.
+
+Built-in kinds are fixed; custom kinds come and go with their CustomResourceDefinitions, in the same write. Whoever derives
+something from the set of kinds (discovery, OpenAPI) keeps it until `edition` moves.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from applecart.embedded.kinds.kind import Kind
+from applecart.embedded.store.record import NOTHING, Traits
+from applecart.embedded.store.store import peek
+
+CRD_LABEL = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+class Registry:
+    """The kinds by where they are served and by where they are stored."""
+
+    def __init__(self, builtin: Iterable[Kind]) -> None:
+        self.edition = 1
+        self._builtin = list(builtin)
+        self._custom: dict[str, list[Kind]] = {}  # by the name of their definition
+        self._order()
+
+    def find(self, group: str, version: str, plural: str) -> Kind | None:
+        return self._served.get((group, version, plural))
+
+    def of_kind(self, group: str, version: str, kind: str) -> Kind | None:
+        return self._by_kind.get((group, version, kind))
+
+    def storing(self, label: str) -> Kind | None:
+        """The kind whose form is the stored one."""
+        return self._stored.get(label)
+
+    def kinds(self) -> Sequence[Kind]:
+        return self._all
+
+    def custom(self, definition: str) -> Sequence[Kind]:
+        return self._custom.get(definition, ())
+
+    def has_group(self, group: str, version: str | None = None) -> bool:
+        return any(kind.resource.group == group and (version is None or kind.resource.version == version) for kind in self._all)
+
+    def install(self, definition: str, kinds: Sequence[Kind]) -> None:
+        """Serve the kinds of a definition instead of those it had before; none takes them away."""
+        if kinds:
+            self._custom[definition] = list(kinds)
+        else:
+            self._custom.pop(definition, None)
+        self.edition += 1
+        self._order()
+
+    def take_in(self, label: str, value: bytes) -> tuple[bytes, Traits]:
+        """An object that was stored earlier, as it is served today, and its traits."""
+        kind = self._stored.get(label)
+        if kind is None or (not kind.is_custom and not kind.rules.field_names()):
+            return value, peek(value)
+        document = msgspec.json.decode(value)
+        if kind.is_custom and renew(kind, document):
+            value = msgspec.json.encode(document)
+        return value, traits_of(kind, document)
+
+    def _order(self) -> None:
+        self._all = [*self._builtin, *(kind for name in sorted(self._custom) for kind in self._custom[name])]
+        self._served = {(k.resource.group, k.resource.version, k.resource.plural): k for k in self._all}
+        self._by_kind = {(k.resource.group, k.resource.version, k.resource.kind): k for k in self._all}
+        self._stored = {k.storage.label: k for k in self._all if k.is_custom}  # should the stored version not be served
+        self._stored |= {k.storage.label: k for k in self._all if k.storage == k.resource}
+
+
+def renew(kind: Kind, document: dict[str, Any]) -> bool:
+    """Defaults and pruning of today's schema on an older object; whether anything changed."""
+    before = msgspec.json.encode(document)
+    kind.rules.default(document)
+    return msgspec.json.encode(document) != before
+
+
+def traits_of(kind: Kind, document: dict[str, Any]) -> Traits:
+    metadata = document["metadata"]
+    return Traits(metadata.get("uid", ""), metadata.get("labels") or NOTHING, kind.rules.fields(document) or NOTHING)

@@ -1,0 +1,80 @@
+"""One line of JSON for each request: who asked for what, and what was answered.
+
+Names and paths only: no body, no header, no token reaches the file. Lines are written by a thread of their own, in batches, so
+that a slow disk delays nobody; a log that cannot be written is given up with one warning, because requests matter more.
+"""
+
+import threading
+import time
+from pathlib import Path
+from queue import SimpleQueue
+
+import msgspec
+
+from applecart.clock import Clock
+from applecart.observe.logs import logger
+
+ROTATE_BYTES = 64 << 20  # the file before is kept as .1
+_log = logger("applecart.embedded.requests")
+
+
+class RequestLog:
+    """The log of a server; `file` None writes nothing."""
+
+    def __init__(self, file: Path | None, clock: Clock) -> None:
+        self._file = file
+        self._clock = clock
+        self._lines: SimpleQueue[bytes | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        if file is not None:
+            self._thread = threading.Thread(target=self._run, name="request-log", daemon=True)
+            self._thread.start()
+
+    def now(self) -> float:
+        return self._clock.monotonic()
+
+    def write(self, method: str, path: str, user: str, status: int, remote: str | None, started: float) -> None:
+        if self._thread is None:
+            return
+        line = {
+            "time": self._clock.now().isoformat(timespec="milliseconds"),
+            "method": method,
+            "path": path,
+            "user": user,
+            "status": status,
+            "from": remote,
+            "ms": round((self._clock.monotonic() - started) * 1000, 2),
+        }
+        self._lines.put(msgspec.json.encode(line))
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._lines.put(None)
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        assert self._file is not None
+        try:
+            while self._write_to(self._file):
+                self._file.replace(self._file.with_name(f"{self._file.name}.1"))
+        except OSError as error:
+            _log.warning("requests are no longer logged", extra={"file": str(self._file), "error": error.strerror})
+            while self._lines.get() is not None:
+                pass
+
+    def _write_to(self, file: Path) -> bool:
+        """Append lines until the file is large (then True) or the log is closed."""
+        with file.open("ab") as out:
+            while out.tell() < ROTATE_BYTES:
+                batch = [self._lines.get()]
+                time.sleep(0.05)
+                while not self._lines.empty():
+                    batch.append(self._lines.get())
+                written = [line for line in batch if line is not None]
+                if written:
+                    out.write(b"\n".join(written) + b"\n")
+                    out.flush()
+                if None in batch:
+                    return False
+        return True

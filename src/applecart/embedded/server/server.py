@@ -1,0 +1,179 @@
+"""The server, put together: from a log to an API, in memory or on disk.
+
+`start_api` makes the part without sockets; it is all that a test on virtual time needs. `EmbeddedServer` adds a data folder,
+TLS and HTTP, and stops with a sentence when its disk fails.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from applecart.clock import Clock
+from applecart.embedded.auth.authenticate import Authenticator, BearerTokens
+from applecart.embedded.auth.authorize import Authorizer
+from applecart.embedded.auth.bootstrap_tokens import BootstrapTokens
+from applecart.embedded.auth.certificates import ClientCertificates
+from applecart.embedded.auth.service_account_tokens import ServiceAccountTokens
+from applecart.embedded.auth.token_keys import TokenKeys
+from applecart.embedded.auth.user import MASTERS, User
+from applecart.embedded.kinds.builtin import builtin_kinds
+from applecart.embedded.server.api import Api
+from applecart.embedded.server.boot import make_sure
+from applecart.embedded.server.core import Core, Settings
+from applecart.embedded.server.data_folder import DataFolder
+from applecart.embedded.server.definitions import Definitions, install
+from applecart.embedded.server.front import Front
+from applecart.embedded.server.guard import Guard
+from applecart.embedded.server.identity import Identity
+from applecart.embedded.server.in_process import InProcessTransport
+from applecart.embedded.server.maintenance import Maintenance
+from applecart.embedded.server.pages import Pages
+from applecart.embedded.server.registry import CRD_LABEL, Registry
+from applecart.embedded.server.request_log import RequestLog
+from applecart.embedded.store.log import Log, StoreFailed
+from applecart.embedded.store.sealing import load_or_make_key
+from applecart.embedded.store.sqlite_log import SqliteLog
+from applecart.embedded.store.store import Store, StoreReader
+
+LOOPBACK = "127.0.0.1"
+ISSUER = "https://kubernetes.default.svc"  # the issuer kubeadm uses, so tokens look alike everywhere
+SERVER_NAMES = ("localhost", LOOPBACK, "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+ADMIN = User("kubernetes-admin", (MASTERS, "system:authenticated"))
+
+
+@dataclass(frozen=True, slots=True)
+class RunningApi:
+    """An API that answers, without a socket."""
+
+    api: Api
+    store: Store
+    guard: Guard
+    identity: Identity
+
+    def transport(self, user: User = ADMIN) -> InProcessTransport:
+        return InProcessTransport(self.api, user)
+
+
+@asynccontextmanager
+async def running_api(
+    log: Log, clock: Clock, keys: TokenKeys, settings: Settings | None = None, address: str = f"{LOOPBACK}:443"
+) -> AsyncIterator[RunningApi]:
+    """An API over a log, until the block ends."""
+    registry = Registry(builtin_kinds())
+    for _, (_, _, value) in log.current(CRD_LABEL):
+        install(registry, msgspec.json.decode(value))
+    store = Store(log, registry.take_in)
+    store.start()
+    reader = StoreReader(store)
+    authorizer = Authorizer(reader)
+    guard = Guard(authorizer, reader)
+    core = Core(store, registry, reader, clock, guard, settings or Settings())
+    accounts = ServiceAccountTokens(keys, ISSUER, reader, clock)
+    identity = Identity(authorizer, BearerTokens(accounts, BootstrapTokens(reader, clock)), accounts)
+    definition_kind = registry.storing(CRD_LABEL)
+    assert definition_kind is not None
+    definitions = Definitions(core, definition_kind)
+    await make_sure(core)
+    cleaning = asyncio.create_task(definitions.run())
+    try:
+        yield RunningApi(Api(core, identity, Pages(core, accounts, address)), store, guard, identity)
+    finally:
+        cleaning.cancel()
+        await asyncio.gather(cleaning, return_exceptions=True)
+        await store.aclose()
+
+
+class EmbeddedServer:
+    """A server on a data folder; use as an async context manager."""
+
+    def __init__(
+        self, data: Path, clock: Clock, *, port: int = 0, host: str = LOOPBACK, settings: Settings | None = None
+    ) -> None:
+        self._data = data
+        self._clock = clock
+        self._host = host
+        self._settings = settings
+        self.port = port
+        self._stack = AsyncExitStack()
+        self._failed: asyncio.Future[StoreFailed] | None = None
+
+    async def __aenter__(self) -> "EmbeddedServer":
+        try:
+            await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    @property
+    def url(self) -> str:
+        return f"https://{self._host}:{self.port}"
+
+    async def until_failed(self) -> StoreFailed:
+        """Returns when the disk has failed; until then it waits."""
+        assert self._failed is not None
+        return await self._failed
+
+    async def _start(self) -> None:
+        now = self._clock.now()
+        self.folder = DataFolder(self._data)
+        hold = self.folder.hold()
+        self._stack.callback(hold.release)
+        self.authority = self.folder.authority(now)
+        keys = TokenKeys.load(self.folder.token_keys())
+        log = SqliteLog(self.folder.database, load_or_make_key(self.folder.secrets_key))
+        self._log = log
+        running = await self._stack.enter_async_context(running_api(log, self._clock, keys, self._settings))
+        self.running = running
+        self._failed = asyncio.get_running_loop().create_future()
+        running.store.on_failure(self._note_failure)
+        requests = RequestLog(self.folder.requests, self._clock)
+        self._stack.callback(requests.close)
+        certificates = ClientCertificates(self._clock)
+        front = Front(
+            running.api,
+            Authenticator(certificates, running.identity.bearer),
+            running.guard,
+            self._tls(),
+            host=self._host,
+            port=self.port,
+            log=requests,
+        )
+        await self._stack.enter_async_context(front)
+        self.port = front.port
+        self._keep(Maintenance(running.store, log, self._clock))
+        self.folder.write_admin(self.authority, self.url, now)
+        self.folder.address.write_text(self.url)
+        self._stack.callback(self.folder.address.unlink, missing_ok=True)
+
+    def _tls(self) -> ssl.SSLContext:
+        names = tuple(dict.fromkeys((*SERVER_NAMES, self._host)))
+        pair = self.folder.issue_server(self.authority, names, self._clock.now())
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(pair.certificate, pair.key)
+        context.load_verify_locations(cadata=self.authority.certificate_pem.decode("ascii"))
+        context.verify_mode = ssl.CERT_OPTIONAL
+        return context
+
+    def _keep(self, maintenance: Maintenance) -> None:
+        task = asyncio.create_task(maintenance.run())
+
+        async def stop() -> None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+        self._stack.push_async_callback(stop)
+
+    def _note_failure(self, failure: StoreFailed) -> None:
+        assert self._failed is not None
+        if not self._failed.done():
+            self._failed.set_result(failure)

@@ -1,0 +1,208 @@
+"""WATCH: everything after a revision, in the order in which it was committed, until somebody stops.
+
+Starting, the state and the place in the stream of changes are taken in one step, so nothing falls between them. A selector
+turns changes into what its reader sees: entering is ADDED, leaving is DELETED with the state before. Each form of an event is
+encoded once for all watchers.
+"""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+
+from applecart.embedded.field_errors import FieldError, forbidden, not_supported
+from applecart.embedded.kinds.kind import Kind
+from applecart.embedded.refusals import Refusal, expired
+from applecart.embedded.server.core import Core
+from applecart.embedded.server.documents import encode, with_revision
+from applecart.embedded.server.listing import NOT_OLDER
+from applecart.embedded.server.parameters import integer, invalid_options, is_true, revision
+from applecart.embedded.server.selection import Selection
+from applecart.embedded.store.log import Compacted
+from applecart.embedded.store.record import Change, Op, Record
+from applecart.embedded.store.watcher import Watcher
+
+SHORTEST_S, LONGEST_S = 1800.0, 3600.0  # of a watch that names no timeout: spread, so that not all come back at once
+BOOKMARK_EVERY_S = 60.0
+BOOKMARK_BEFORE_END_S = 2.0
+INITIAL_SLICE = 500  # objects sent before others get a turn
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+BLUEPRINT = "kubernetes.io/initial-events-list-blueprint"
+
+ADDED, MODIFIED, DELETED = b"ADDED", b"MODIFIED", b"DELETED"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    revision: int | None  # None: begin with the state of now
+    sends_initial_events: bool
+    wants_bookmarks: bool
+    timeout_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How objects are shown: plain, as metadata only, as rows of a table."""
+
+    name: str  # equal for equal forms, so that encoded events are shared
+    encode: Callable[[Record], bytes]
+    bookmark: Callable[[int, dict[str, str]], dict[str, object]]
+    empty_list: Callable[[], dict[str, object]]
+    first_encode: Callable[[Record], bytes] | None = None  # of a stream's first event, where it differs (a Table's headers)
+
+
+def read_options(query: Mapping[str, str]) -> WatchOptions:
+    match, text = query.get("resourceVersionMatch", ""), query.get("resourceVersion", "")
+    sends = is_true(query.get("sendInitialEvents")) if "sendInitialEvents" in query else None
+    if errors := _problems(query, match, sends):
+        raise invalid_options("ListOptions", errors)
+    timeout_s = integer(query, "timeoutSeconds")
+    integer(query, "limit")
+    try:
+        at = revision(text) if text else None
+    except ValueError as error:
+        # The real server answers 500 here; a bad request is what it is.
+        raise Refusal(400, "BadRequest", f'resourceVersion: Invalid value: "{text}": {error}') from None
+    if sends is None and (at is None or at == 0):
+        return WatchOptions(None, False, is_true(query.get("allowWatchBookmarks")), timeout_s)
+    begins_now = bool(sends)
+    wants = is_true(query.get("allowWatchBookmarks"))
+    return WatchOptions(None if begins_now else at or None, begins_now and wants, wants, timeout_s)
+
+
+async def stream(core: Core, kind: Kind, selection: Selection, options: WatchOptions, form: Form) -> AsyncIterator[bytes]:
+    """The lines of a watch."""
+    table = core.store.table(kind.storage.label)
+    # No wait between these: whatever is committed later is offered to the watcher.
+    watcher = table.watch(selection.scope)
+    at = core.store.revision
+    try:
+        if options.revision is None:
+            changes: list[Change] = []
+            records = [one for one in table.records(selection.namespace) if selection.matches(one)]
+        else:
+            records = []
+            try:
+                changes = table.since(options.revision)
+            except Compacted:
+                yield too_old(options.revision, table.floor)
+                return
+        shows = _Shows(form, selection)
+        for first in range(0, len(records), INITIAL_SLICE):
+            yield b"".join(shows.record(ADDED, record) for record in records[first : first + INITIAL_SLICE])
+            await asyncio.sleep(0)
+        if options.sends_initial_events:
+            yield _initial_events_end(form, at)
+        if lines := shows.changes(changes):
+            yield lines
+        async for lines in _follow(core, watcher, shows, options, form):
+            yield lines
+    finally:
+        table.unwatch(watcher)
+
+
+async def _follow(core: Core, watcher: Watcher, shows: "_Shows", options: WatchOptions, form: Form) -> AsyncIterator[bytes]:
+    clock = core.clock
+    lasts_s = options.timeout_s if options.timeout_s else clock.random.uniform(SHORTEST_S, LONGEST_S)
+    end = clock.monotonic() + lasts_s
+    bookmark_at = _next_bookmark(clock.monotonic(), end)
+    while not watcher.is_closed:
+        until = min(end, bookmark_at) if options.wants_bookmarks else end
+        try:
+            async with asyncio.timeout(until - clock.monotonic()):
+                await watcher.wait()
+        except TimeoutError:
+            if clock.monotonic() >= end:
+                return
+            if options.wants_bookmarks:
+                yield event_line(b"BOOKMARK", encode(form.bookmark(core.store.revision, {})))
+                bookmark_at = _next_bookmark(clock.monotonic(), end)
+            continue
+        if lines := shows.changes(watcher.take()):
+            yield lines
+
+
+def _next_bookmark(now: float, end: float) -> float:
+    """Once a minute, and shortly before the end, so that the reader resumes from there."""
+    before_end = end - BOOKMARK_BEFORE_END_S
+    at = now + BOOKMARK_EVERY_S
+    return before_end if now < before_end < at else at
+
+
+class _Shows:
+    """What one reader sees of the changes."""
+
+    def __init__(self, form: Form, selection: Selection) -> None:
+        self._form = form
+        self._matches = selection.matches
+        self._namespace = selection.namespace
+        self._takes_all = selection.takes_all
+        self._is_first = form.first_encode is not None
+
+    def changes(self, changes: list[Change]) -> bytes:
+        return b"".join(map(self._change, changes))
+
+    def record(self, kind_of_event: bytes, record: Record) -> bytes:
+        return event_line(kind_of_event, self._encoded(record))
+
+    def _change(self, change: Change) -> bytes:
+        record, previous = change.record, change.previous
+        if self._namespace is not None and record.key.namespace != self._namespace:
+            return b""
+        was = previous is not None and (self._takes_all or self._matches(previous))
+        if change.op is Op.DELETED:
+            return self._shared(DELETED, change, record) if was else b""
+        matches = self._takes_all or self._matches(record)
+        if matches:
+            return self._shared(MODIFIED if was else ADDED, change, record)
+        if was and previous is not None:
+            left = Record(previous.key, change.revision, with_revision(previous.value, change.revision), previous.traits)
+            return event_line(DELETED, self._encoded(left))
+        return b""
+
+    def _shared(self, kind_of_event: bytes, change: Change, record: Record) -> bytes:
+        if self._is_first:
+            return event_line(kind_of_event, self._encoded(record))
+        form = (self._form.name, kind_of_event)
+        line = change.frames.get(form)
+        if line is None:
+            line = change.frames[form] = event_line(kind_of_event, self._form.encode(record))
+        return line
+
+    def _encoded(self, record: Record) -> bytes:
+        if self._is_first and self._form.first_encode:
+            self._is_first = False
+            return self._form.first_encode(record)
+        return self._form.encode(record)
+
+
+def event_line(kind_of_event: bytes, body: bytes) -> bytes:
+    return b'{"type":"%b","object":%b}\n' % (kind_of_event, body)
+
+
+def too_old(asked: int, oldest: int) -> bytes:
+    refusal = expired(f"too old resource version: {asked} ({oldest})")
+    return event_line(b"ERROR", encode(refusal.document()))
+
+
+def _initial_events_end(form: Form, at: int) -> bytes:
+    blueprint = base64.b64encode(encode(form.empty_list())).decode()
+    bookmark = form.bookmark(at, {INITIAL_EVENTS_END: "true", BLUEPRINT: blueprint})
+    return event_line(b"BOOKMARK", encode(bookmark))
+
+
+def _problems(query: Mapping[str, str], match: str, sends: bool | None) -> list[FieldError]:
+    field = "resourceVersionMatch"
+    if query.get("continue"):
+        return [forbidden(field, "resourceVersionMatch is forbidden when continue is provided")]
+    if sends is None:
+        if match:
+            why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            return [forbidden(field, why)]
+        return []
+    problems = []
+    if match != NOT_OLDER:
+        problems.append(forbidden(field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+    if match not in ("", NOT_OLDER):
+        problems.append(not_supported(field, match, (NOT_OLDER,)))
+    return problems

@@ -1,0 +1,199 @@
+"""POST, PUT, PATCH and DELETE of objects: from a request to its answer."""
+
+from typing import Any
+
+from applecart.api.meta import Key
+from applecart.embedded.field_errors import forbidden as forbidden_field
+from applecart.embedded.field_errors import shown
+from applecart.embedded.kinds.kind import Kind
+from applecart.embedded.kinds.rules import Document
+from applecart.embedded.patching.apply import apply
+from applecart.embedded.refusals import Refusal, bad_request, not_found
+from applecart.embedded.server import deleting, yaml_text
+from applecart.embedded.server.bodies import field_validation, read_object, take_in
+from applecart.embedded.server.core import Core
+from applecart.embedded.server.creation import create, settle_namespace
+from applecart.embedded.server.deletion import DeleteOptions
+from applecart.embedded.server.documents import encode
+from applecart.embedded.server.field_owners import Manager, manager_of, reset_fields
+from applecart.embedded.server.forms import Forms, sent
+from applecart.embedded.server.listing import ListOptions, Page, page
+from applecart.embedded.server.messages import Answer, ApiRequest, StreamAnswer
+from applecart.embedded.server.objects import Submitted, find
+from applecart.embedded.server.parameters import invalid_options, is_dry_run, is_true
+from applecart.embedded.server.patch_requests import APPLY_PATCH, patcher, refuse_unknown_type
+from applecart.embedded.server.selection import Selection
+from applecart.embedded.server.updating import update
+from applecart.embedded.store.record import Record
+
+CREATE, UPDATE, PATCH = "CreateOptions", "UpdateOptions", "PatchOptions"
+
+
+async def post(core: Core, request: ApiRequest, kind: Kind, namespace: str) -> Answer:
+    forms = Forms(core, request, kind)
+    dry = is_dry_run(request.query, CREATE)
+    manager = manager_of(request, CREATE)
+    document = read_object(request, kind, core.registry, CREATE)
+    result = create(core, request, kind, document, namespace, manager, is_dry_run=dry)
+    return await _answer(forms, *result, status=201)
+
+
+async def put(core: Core, request: ApiRequest, kind: Kind, key: Key, subresource: str = "") -> Answer:
+    forms = Forms(core, request, kind)
+    dry = is_dry_run(request.query, UPDATE)
+    manager = manager_of(request, UPDATE, subresource)
+    document = read_object(request, kind, core.registry, UPDATE)
+    refuse_other_place(kind, key, document)
+    record = find(core, kind, key)
+    if record is None:
+        if not kind.rules.creates_on_update or subresource:
+            raise not_found(kind.resource, key.name)
+        document["metadata"].pop("resourceVersion", None)
+        result = create(core, request, kind, document, key.namespace, manager, is_dry_run=dry)
+        return await _answer(forms, *result, status=201)
+    result = update(core, request, kind, key, record, lambda _: document, manager, verb="update", is_dry_run=dry)
+    return await _answer(forms, *result)
+
+
+async def patch(core: Core, request: ApiRequest, kind: Kind, key: Key, subresource: str = "") -> Answer:
+    given = refuse_unknown_type(kind, request.content_type)
+    forms = Forms(core, request, kind)
+    dry = is_dry_run(request.query, PATCH)
+    manager = manager_of(request, PATCH, subresource, must_be_named=given == APPLY_PATCH)
+    validation = field_validation(request, PATCH)
+    if given == APPLY_PATCH:
+        return await _apply(core, request, kind, key, manager, validation, forms, dry)
+    if is_true(request.query.get("force")):
+        raise invalid_options(PATCH, [forbidden_field("force", "may not be specified for non-apply patch")])
+    record = find(core, kind, key)
+    change = patcher(given, request.body, kind)
+    if record is None:
+        raise not_found(kind.resource, key.name)
+
+    def make(document: Document) -> Document:
+        changed = change(document)
+        return _conformed(request, kind, changed, key, validation)
+
+    result = update(core, request, kind, key, record, make, manager, verb="patch", is_dry_run=dry)
+    return await _answer(forms, *result)
+
+
+async def _apply(
+    core: Core, request: ApiRequest, kind: Kind, key: Key, manager: Manager, validation: str, forms: Forms, dry: bool
+) -> Answer:
+    try:
+        applied: Any = yaml_text.parse(request.body)
+    except yaml_text.NotYaml as error:
+        raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
+    record = find(core, kind, key)
+
+    def make(live: Document | None) -> Document:
+        merged = apply(
+            live,
+            applied,
+            shape=kind.shape,
+            manager=manager.name,
+            force=is_true(request.query.get("force")),
+            api_version=kind.resource.api_version,
+            subresource=manager.subresource,
+            now=core.clock.now(),
+            reset=reset_fields(kind, manager.subresource),
+            is_custom=kind.is_custom,
+        )
+        refuse_other_place(kind, key, merged)
+        return take_in(request, kind, merged, validation)
+
+    if record is None:
+        if manager.subresource:
+            raise not_found(kind.resource, key.name)
+        document = make(None)
+        document["metadata"].setdefault("name", key.name)
+        if document["metadata"].get("uid"):
+            raise Refusal(409, "Conflict", f"uid mismatch: the provided object specified uid {document['metadata']['uid']}")
+        result = create(core, request, kind, document, key.namespace, manager, is_dry_run=dry, is_applied=True)
+        return await _answer(forms, *result, status=201)
+    result = update(core, request, kind, key, record, make, manager, verb="patch", is_dry_run=dry, is_applied=True)
+    return await _answer(forms, *result)
+
+
+async def delete_one(core: Core, request: ApiRequest, kind: Kind, key: Key) -> Answer:
+    forms = Forms(core, request, kind)
+    options = deleting.read_options(request)
+    return await finish_delete(core, request, kind, key, options, forms)
+
+
+async def finish_delete(core: Core, request: ApiRequest, kind: Kind, key: Key, options: DeleteOptions, forms: Forms) -> Answer:
+    record, submitted, is_gone = deleting.delete(core, request, kind, key, options)
+    if submitted is not None:
+        await submitted.settle()
+    if is_gone and kind.resource.label not in deleting.ANSWERS_OBJECT:
+        return sent(deleting.deleted_status(kind, record), request.accept)
+    return forms.one(record)
+
+
+async def delete_many(core: Core, request: ApiRequest, kind: Kind, namespace: str | None) -> Answer | StreamAnswer:
+    """One by one, not all or nothing, as the real server does it."""
+    forms = Forms(core, request, kind, is_list=True)
+    selection = Selection(kind, namespace, request.query)
+    options = deleting.read_options(request)
+    found = await page(core, kind, selection.namespace, ListOptions(), selection)
+    last: Submitted | None = None
+    for record in found.records:
+        try:
+            _, submitted, _ = deleting.delete(core, request, kind, record.key, options)
+        except Refusal as refusal:
+            if refusal.code != 404:  # somebody else was faster
+                raise
+        else:
+            last = submitted or last
+    if last is not None:
+        await last.settle()
+    return forms.list(Page(core.store.revision, found.records))
+
+
+def refuse_other_place(kind: Kind, key: Key, document: Document) -> None:
+    """A document says the same name and namespace as the path."""
+    metadata = document.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    name = metadata.get("name")
+    if not name:
+        why = "name must be provided"
+        raise bad_request(f"the name of the object ({key.name} based on URL) was undeterminable: {why}")
+    if name != key.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({key.name})")
+    settle_namespace(kind, metadata, key.namespace)
+
+
+def _conformed(request: ApiRequest, kind: Kind, changed: Document, key: Key, validation: str) -> Document:
+    """What a patch made, decoded like any other body; it fails as a bad patch."""
+    try:
+        if (changed.get("apiVersion"), changed.get("kind")) != (kind.resource.api_version, kind.resource.kind):
+            raise bad_request(f"{changed.get('kind')} cannot be handled as a {kind.resource.kind}")
+        taken = take_in(request, kind, changed, validation)
+    except Refusal as refusal:
+        # The prefix names the type, which a patch does not have.
+        _, separator, why = refusal.message.partition(f"cannot be handled as a {kind.resource.kind}: ")
+        value = encode(changed).decode()
+        raise _bad_patch(value, why if separator else refusal.message) from None
+    refuse_other_place(kind, key, taken)
+    return taken
+
+
+def _bad_patch(value: str, why: str) -> Refusal:
+    body = f"Invalid value: {shown(value)}: {why}"
+    cause = {"reason": "FieldValueInvalid", "message": body, "field": "patch"}
+    return Refusal(422, "Invalid", f' "" is invalid: patch: {body}', {"causes": [cause]})
+
+
+async def _answer(forms: Forms, document: Document, submitted: Submitted | None, status: int = 200) -> Answer:
+    if submitted is None:
+        if status == 201:  # nothing was stored, so there is no revision
+            document["metadata"].pop("resourceVersion", None)
+        return forms.document(document, status)
+    record: Record = await submitted.settle()
+    return forms.one(record, status) if _shows_record(record, document) else forms.document(document, status)
+
+
+def _shows_record(record: Record, document: Document) -> bool:
+    """An update that removed the object answers what it would have stored, not the last state before."""
+    return bool(document["metadata"].get("resourceVersion") == str(record.revision))

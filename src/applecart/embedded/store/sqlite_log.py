@@ -1,0 +1,225 @@
+"""The log on disk: pipelined group commit by one writer thread.
+
+The event loop hands entries over without waiting. The writer takes everything that has gathered, commits it in one transaction
+(one fsync, which releases the interpreter lock), and tells the loop; meanwhile the next batch gathers. Compaction runs on the
+same thread in small steps, so that it never holds a lock the writer needs. A commit that fails ends the log for good.
+"""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from applecart.api.meta import Key
+from applecart.embedded.store.log import BOOT_JUMP, Compacted, Row, StoreFailed
+from applecart.embedded.store.record import Entry, Op
+from applecart.embedded.store.sealing import Sealer
+from applecart.embedded.store.sqlite_file import close_cleanly, connect, explain, get_meta, open_database, set_meta
+
+COMPACT_STEP = 1000  # revisions a transaction: a few milliseconds, so that a write behind it does not notice
+VACUUM_PAGES = 256  # given back to the disk after each step, once much is free
+VACUUM_ABOVE_PAGES = 10_000  # 40 MB: below, the file keeps its free pages for the next writes
+
+_INSERT = "INSERT INTO log(rev, res, ns, name, op, value) VALUES (?, ?, ?, ?, ?, ?)"
+# SQLite documents that the other columns of a row with max() are those of the row that has it.
+_CURRENT = "SELECT res, ns, name, max(rev), op, value FROM log {where} GROUP BY res, ns, name"
+_OVERWRITTEN = """
+DELETE FROM log WHERE rev IN (
+  SELECT old.rev FROM log AS new JOIN log AS old
+  ON old.res = new.res AND old.ns = new.ns AND old.name = new.name AND old.rev < new.rev
+  WHERE new.rev > ? AND new.rev <= ?)
+"""
+_GRAVES = f"DELETE FROM log WHERE rev > ? AND rev <= ? AND op = {Op.DELETED:d}"
+
+Job = Callable[[], None]
+
+
+class SqliteLog:
+    """The log of a data folder."""
+
+    def __init__(self, file: Path, sealer: Sealer) -> None:
+        self._file = file
+        self._sealer = sealer
+        self._database = open_database(file)
+        self._ids: dict[str, int] = {label: id for id, label in self._database.execute("SELECT id, label FROM resource")}
+        self._queue: SimpleQueue[Entry | Job | None] = SimpleQueue()
+        self._writer: threading.Thread | None = None
+        self.compacted = get_meta(self._database, "compacted")
+        newest = self._database.execute("SELECT max(rev) FROM log").fetchone()[0] or 0
+        self.revision = max(newest, get_meta(self._database, "boot"))
+
+    def current(self, label: str | None = None) -> Iterator[tuple[str, Row]]:
+        labels = {id: label for label, id in self._ids.items()}
+        where, values = ("", ()) if label is None else ("WHERE res = ?", (self._ids.get(label, 0),))
+        for res, ns, name, rev, op, value in self._database.execute(_CURRENT.format(where=where), values):
+            if op != Op.DELETED:
+                key = Key(ns, name)
+                yield labels[res], (key, rev, self._sealer.unseal(labels[res], key, rev, value))
+
+    def start(self, published: Callable[[Sequence[Entry]], None], failed: Callable[[StoreFailed], None]) -> None:
+        self.revision += BOOT_JUMP
+        set_meta(self._database, "boot", self.revision)
+        self._published = published
+        self._failed = failed
+        self._loop = asyncio.get_running_loop()
+        self._writer = threading.Thread(target=self._write_until_told, name="store-writer", daemon=True)
+        self._writer.start()
+
+    def submit(self, entry: Entry) -> None:
+        self._queue.put(entry)
+
+    async def history(self, label: str, namespace: str | None, revision: int) -> list[Row]:
+        return await asyncio.to_thread(self._history, label, namespace, revision)
+
+    async def compact(self, revision: int) -> None:
+        """In steps, each a job of the writer; writes that gathered go between them."""
+        for first in range(self.compacted, revision, COMPACT_STEP):
+            last = min(first + COMPACT_STEP, revision)
+            await self._on_writer(partial(self._compact_step, first, last))
+            self.compacted = last
+
+    async def checkpoint(self, *, truncate: bool = False) -> None:
+        """Move what is committed from the write-ahead log into the database, beside the writer and not inside a commit."""
+        if truncate:
+            await self._on_writer(lambda: self._execute_all("PRAGMA wal_checkpoint(TRUNCATE)"))
+        else:
+            await asyncio.to_thread(self._checkpoint_passively)
+
+    @property
+    def wal_bytes(self) -> int:
+        wal = self._file.with_name(f"{self._file.name}-wal")
+        return wal.stat().st_size if wal.exists() else 0
+
+    async def backup(self, target: Path) -> None:
+        """A consistent copy, taken while the server runs."""
+        await asyncio.to_thread(self._backup, target)
+
+    async def aclose(self) -> None:
+        if self._writer and self._writer.is_alive():
+            self._queue.put(None)
+            await asyncio.to_thread(self._writer.join)
+            close_cleanly(self._database)
+
+    # On the writer thread
+
+    def _write_until_told(self) -> None:
+        while True:
+            batch, jobs, is_told = self._gather()
+            try:
+                if batch:
+                    self._commit(batch)
+            except sqlite3.Error as error:
+                self._loop.call_soon_threadsafe(self._failed, StoreFailed(explain(self._file, error)))
+                self._database.close()
+                return
+            if batch:
+                self._loop.call_soon_threadsafe(self._published, batch)
+            for job in jobs:
+                job()
+            if is_told:
+                return
+
+    def _gather(self) -> tuple[list[Entry], list[Job], bool]:
+        """Everything that waits; blocks while there is nothing."""
+        batch: list[Entry] = []
+        jobs: list[Job] = []
+        item = self._queue.get()
+        while True:
+            match item:
+                case Entry():
+                    batch.append(item)
+                case None:
+                    return batch, jobs, True
+                case _:
+                    jobs.append(item)
+            try:
+                item = self._queue.get_nowait()
+            except Empty:
+                return batch, jobs, False
+
+    def _commit(self, batch: Sequence[Entry]) -> None:
+        execute = self._database.execute
+        execute("BEGIN IMMEDIATE")
+        rows = [
+            (
+                entry.record.revision,
+                self._ids.get(entry.label) or self._new_id(entry.label),
+                *entry.record.key,
+                entry.op,
+                self._sealer.seal(entry.label, entry.record.key, entry.record.revision, entry.record.value),
+            )
+            for entry in batch
+        ]
+        self._database.executemany(_INSERT, rows)
+        execute("COMMIT")
+
+    def _new_id(self, label: str) -> int:
+        number = self._database.execute("INSERT INTO resource(label) VALUES (?)", (label,)).lastrowid
+        assert number is not None
+        self._ids[label] = number
+        return number
+
+    def _compact_step(self, first: int, last: int) -> None:
+        self._database.execute("BEGIN IMMEDIATE")
+        self._database.execute(_OVERWRITTEN, (first, last))
+        self._database.execute(_GRAVES, (first, last))
+        set_meta(self._database, "compacted", last)
+        self._database.execute("COMMIT")
+        if self._database.execute("PRAGMA freelist_count").fetchone()[0] > VACUUM_ABOVE_PAGES:
+            self._execute_all(f"PRAGMA incremental_vacuum({VACUUM_PAGES})")
+
+    def _execute_all(self, statement: str) -> None:
+        self._database.execute(statement).fetchall()
+
+    async def _on_writer(self, work: Job) -> None:
+        """Run work on the writer thread. A failure there is the disk's, and ends the log like a failed commit."""
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+
+        def job() -> None:
+            try:
+                work()
+            except sqlite3.Error as error:
+                failure = StoreFailed(explain(self._file, error))
+                loop.call_soon_threadsafe(self._failed, failure)
+                loop.call_soon_threadsafe(done.set_exception, failure)
+            else:
+                loop.call_soon_threadsafe(done.set_result, None)
+
+        self._queue.put(job)
+        await done
+
+    # On other threads, with connections of their own
+
+    def _history(self, label: str, namespace: str | None, revision: int) -> list[Row]:
+        where = "WHERE res = ? AND rev <= ?" + ("" if namespace is None else " AND ns = ?")
+        values = (self._ids.get(label, 0), revision) + (() if namespace is None else (namespace,))
+        database = connect(self._file)
+        try:
+            database.execute("BEGIN")
+            rows = database.execute(_CURRENT.format(where=where) + " ORDER BY ns, name", values).fetchall()
+            if revision < get_meta(database, "compacted"):
+                raise Compacted
+        finally:
+            database.close()
+        alive = [(Key(ns, name), rev, value) for _, ns, name, rev, op, value in rows if op != Op.DELETED]
+        return [(key, rev, self._sealer.unseal(label, key, rev, value)) for key, rev, value in alive]
+
+    def _checkpoint_passively(self) -> None:
+        database = connect(self._file)
+        try:
+            database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        finally:
+            database.close()
+
+    def _backup(self, target: Path) -> None:
+        database = connect(self._file)
+        try:
+            database.execute("VACUUM INTO ?", (str(target),))
+        except sqlite3.Error as error:
+            raise StoreFailed(f"the backup to {target} failed ({error})") from None
+        finally:
+            database.close()

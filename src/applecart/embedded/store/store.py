@@ -1,0 +1,179 @@
+"""All objects of the server: one writer at a time decides, the log makes it durable, then everybody sees it.
+
+A write is assigned its revision on the event loop, where it was checked against the tip; between the check and `write` nothing
+else runs. It becomes visible to reads and watches only when the log has it on disk. A log that fails ends the store: what was
+not acknowledged is refused, and nothing is taken back in place.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from applecart.api.meta import Key
+from applecart.embedded.store.log import Compacted, Log, StoreFailed
+from applecart.embedded.store.record import NOTHING, Change, Entry, Op, Record, Traits
+from applecart.embedded.store.table import Table
+from applecart.embedded.store.watcher import Watcher
+
+TakeIn = Callable[[str, bytes], tuple[bytes, Traits]]  # an older value as it is served today, and its traits
+
+
+class Store:
+    """The committed view, the tip and the way to the log."""
+
+    def __init__(self, log: Log, take_in: TakeIn) -> None:
+        self._log = log
+        self._take_in = take_in
+        self._tables: dict[str, Table] = {}
+        self._waiting: dict[int, asyncio.Future[None]] = {}
+        self._listeners: dict[str, list[Callable[[Change], None]]] = {}
+        self._failed_listeners: list[Callable[[StoreFailed], None]] = []
+        self.failure: StoreFailed | None = None
+        self.load_count = 0
+
+    def start(self) -> None:
+        """Read what exists and take writes from now on."""
+        rows = list(self._log.current())
+        self._log.start(self._publish, self._fail)
+        self._revision = self._tip_revision = self._boot = self._log.revision
+        for label, (key, revision, value) in rows:
+            self.table(label).load(Record(key, revision, *self._take_in(label, value)))
+        for table in self._tables.values():
+            table.sort()
+        self.load_count = len(rows)
+
+    async def aclose(self) -> None:
+        for table in self._tables.values():
+            table.close_watchers()
+        await self._log.aclose()
+
+    def on_failure(self, listener: Callable[[StoreFailed], None]) -> None:
+        """Called once, when the log cannot be written any more."""
+        self._failed_listeners.append(listener)
+
+    # Reading
+
+    @property
+    def revision(self) -> int:
+        """The newest committed revision."""
+        return self._revision
+
+    @property
+    def compacted(self) -> int:
+        return self._log.compacted
+
+    def table(self, label: str) -> Table:
+        table = self._tables.get(label)
+        if table is None:
+            table = self._tables[label] = Table(label, self._boot)
+        return table
+
+    def labels(self) -> list[str]:
+        """The resources that have objects."""
+        return sorted(label for label, table in self._tables.items() if len(table))
+
+    async def records_at(self, label: str, revision: int, namespace: str | None, after: Key | None) -> list[Record]:
+        """The objects of a resource as they were at a revision. Raises Compacted."""
+        if revision < self._log.compacted:
+            raise Compacted
+        try:
+            return self.table(label).records_at(revision, namespace, after)
+        except Compacted:
+            rows = await self._log.history(label, namespace, revision)
+        return [Record(key, rev, *self._take_in(label, value)) for key, rev, value in rows if after is None or key > after]
+
+    # Writing
+
+    def next_revision(self) -> int:
+        """The revision of the next write; it is given out by that write."""
+        return self._tip_revision + 1
+
+    def write(self, label: str, op: Op, record: Record) -> "asyncio.Future[None]":
+        """Hand a write to the log; the future is done when it is durable and visible."""
+        if self.failure:
+            raise self.failure
+        assert record.revision == self._tip_revision + 1, "a write must take the next revision, without waiting in between"
+        self._tip_revision = record.revision
+        self.table(label).expect(op, record)
+        done = asyncio.get_running_loop().create_future()
+        self._waiting[record.revision] = done
+        self._log.submit(Entry(label, op, record))
+        return done
+
+    def renew(self, label: str) -> None:
+        """Take a resource's objects in again: its schema or what its selectors may ask for has changed."""
+        table = self.table(label)
+        for record in table.records():
+            table.renew(Record(record.key, record.revision, *self._take_in(label, record.value)))
+
+    def settled(self, revision: int) -> "asyncio.Future[None] | None":
+        """What to wait for before anybody may hear of a revision; None when it is durable."""
+        return self._waiting.get(revision)
+
+    def on_commit(self, label: str, listener: Callable[[Change], None]) -> None:
+        """Called for each committed write of a resource, before whoever wrote it hears of it."""
+        self._listeners.setdefault(label, []).append(listener)
+
+    async def compact(self, revision: int) -> None:
+        """Forget what was overwritten up to a revision. Watches that resume are served from the rings all the same."""
+        await self._log.compact(revision)
+
+    def _publish(self, batch: Sequence[Entry]) -> None:
+        touched: set[Watcher] = set()
+        for entry in batch:
+            change = self.table(entry.label).publish(entry.op, entry.record, touched)
+            for listener in self._listeners.get(entry.label, ()):
+                listener(change)
+        self._revision = batch[-1].record.revision
+        for watcher in touched:
+            watcher.flush()
+        for entry in batch:
+            done = self._waiting.pop(entry.record.revision)
+            if not done.done():
+                done.set_result(None)
+
+    def _fail(self, failure: StoreFailed) -> None:
+        self.failure = failure
+        waiting, self._waiting = self._waiting, {}
+        for done in waiting.values():
+            if not done.done():
+                done.set_exception(failure)
+        for listener in self._failed_listeners:
+            listener(failure)
+
+
+class StoreReader:
+    """The `Reader` of the parts that decide: committed objects as fresh documents."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def get(self, label: str, namespace: str, name: str) -> dict[str, Any] | None:
+        record = self._store.table(label).get(Key(namespace, name))
+        return record.document() if record else None
+
+    def each(self, label: str, namespace: str | None = None) -> Iterator[dict[str, Any]]:
+        return (record.document() for record in self._store.table(label).records(namespace))
+
+    def changed_at(self, label: str) -> int:
+        return self._store.table(label).changed_at
+
+
+class _PeekedMetadata(msgspec.Struct):
+    uid: str = ""
+    labels: dict[str, str] = NOTHING
+
+
+class _Peeked(msgspec.Struct):
+    metadata: _PeekedMetadata
+
+
+_peek = msgspec.json.Decoder(_Peeked).decode
+
+
+def peek(value: bytes) -> Traits:
+    """The traits of an object whose kind has no selectable fields, without parsing all of it."""
+    metadata = _peek(value).metadata
+    return Traits(metadata.uid, metadata.labels, NOTHING)

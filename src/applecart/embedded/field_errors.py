@@ -4,6 +4,7 @@ Users grep these texts and clients read the reasons, so both are the real server
 input; whoever validates a Secret must leave it out (`shows_value=False`), because the text reaches logs and events.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ _WORDS: dict[str, str] = {
     "TooMany": "Too many",
     "TypeInvalid": "Invalid value",
 }
+_EXPONENT = re.compile(r"(?<=[0-9])e([+-]?)([0-9]+)(?=[,}\]]|$)")
 _WITHOUT_VALUE = {"Required", "Forbidden", "TooLong"}
 
 
@@ -74,12 +76,15 @@ def not_supported(field: str, value: Any, supported: tuple[str, ...]) -> FieldEr
 
 
 def shown(value: Any) -> str:
-    """A value inside a message: strings quoted, nothing as "null", everything else as JSON."""
-    if value is None:
-        return '"null"'
+    """A value inside a message: strings quoted, everything else as JSON."""
     if isinstance(value, str):
         return quoted(value)
-    return msgspec.json.encode(value).decode()
+    return _EXPONENT.sub(_go_exponent, msgspec.json.encode(value).decode())
+
+
+def _go_exponent(found: re.Match[str]) -> str:
+    """The other language writes a sign and two digits: 1e+30, 1e-07."""
+    return f"e{found[1] or '+'}{found[2]:0>2}"
 
 
 def quoted(text: str) -> str:

@@ -119,6 +119,12 @@ def method_not_allowed() -> Refusal:
     return Refusal(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
 
 
+def verb_not_supported(resource: Resource, verb: str) -> Refusal:
+    """405 as custom kinds say it."""
+    text = f"{verb} is not supported on resources of kind {quoted(resource.label)}"
+    return Refusal(405, "MethodNotAllowed", text, details_of(resource))
+
+
 def not_acceptable(offered: Sequence[str]) -> Refusal:
     return Refusal(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(offered)}")
 

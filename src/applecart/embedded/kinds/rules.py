@@ -20,7 +20,7 @@ class Rules:
     has_status = False  # `/status` is served, and the main endpoint does not change the status
     status_takes_metadata = False  # labels, annotations and the like may change through `/status`
     counts_generations = False  # metadata.generation rises with what is wanted
-    allows_generate_name = True
+    validates_updates_alone = False  # `validate_update` judges the whole object; `validate` is then asked about new ones only
 
     def drop_unknown(self, obj: Document) -> list[str]:
         """Take out what the kind's schema does not know; one sentence each. Built-in kinds are decoded by their types."""
@@ -51,6 +51,14 @@ class Rules:
 
         return subdomain_problems(name, is_prefix=is_prefix)
 
+    def validate_with(self, found: list[FieldError], obj: Document, old: Document | None) -> list[FieldError]:
+        """Everything that is wrong with a new object or, given the old one, with an update; `found` is what its metadata gave."""
+        if old is None:
+            return [*found, *self.validate(obj)]
+        if not self.validates_updates_alone:
+            found = [*found, *self.validate(obj)]
+        return [*found, *self.validate_update(obj, old)]
+
     def validate(self, obj: Document) -> list[FieldError]:
         """What is wrong with the object, beyond its metadata."""
         return []
@@ -61,6 +69,13 @@ class Rules:
 
     def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
         """What is wrong with a status update."""
+        return []
+
+    def prepare_finalize(self, obj: Document, old: Document) -> None:
+        """Keep what an update of `/finalize` may not change; only Namespaces have it."""
+
+    def validate_finalize(self, obj: Document, old: Document) -> list[FieldError]:
+        """What is wrong with an update of `/finalize`."""
         return []
 
     def wanted(self, obj: Document) -> Any:

@@ -7,7 +7,7 @@ is a defect, is logged with its trace, and leaves as a 500 without a word of it.
 from applecart.api.meta import Key
 from applecart.embedded.attributes import Attributes
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.refusals import Refusal, method_not_allowed, no_such_resource
+from applecart.embedded.refusals import Refusal, bad_request, method_not_allowed, no_such_resource, verb_not_supported
 from applecart.embedded.server import pod_subresources, reading, scaling, writing
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.documents import encode
@@ -43,9 +43,8 @@ class Api:
         except Exception:
             _log.exception("a request failed in a way nobody foresaw", extra={"call": f"{request.method} {request.path}"})
             answer = refused(Refusal(500, "InternalError", "Internal error occurred: see the server's log"))
-        for warning in request.warnings:
-            answer.headers.setdefault("Warning", "")
-            answer.headers["Warning"] += (", " if answer.headers["Warning"] else "") + warning_header(warning)
+        if request.warnings:
+            answer.warnings = tuple(warning_header(text) for text in dict.fromkeys(request.warnings))
         return answer
 
     async def _answer(self, request: ApiRequest) -> Answer | StreamAnswer:
@@ -58,9 +57,9 @@ class Api:
             return await self._virtual(request, attributes)
         kind = self.core.registry.find(attributes.group, attributes.version, attributes.resource)
         if kind is None:
-            if not self.core.registry.has_group(attributes.group, attributes.version):
-                return not_found_page()
-            raise no_such_resource()
+            if self.core.registry.is_builtin_group(attributes.group):
+                raise no_such_resource()
+            return not_found_page()
         return await self._resource(request, kind, attributes)
 
     async def _resource(self, request: ApiRequest, kind: Kind, asked: Attributes) -> Answer | StreamAnswer:
@@ -84,10 +83,10 @@ class Api:
                     return await writing.patch(core, request, kind, key)
                 case "DELETE":
                     return await writing.delete_one(core, request, kind, key)
-            raise method_not_allowed()
+            raise _not_allowed(kind, asked)
         within = namespace or None if kind.resource.namespaced else None
         if asked.verb not in kind.verbs:
-            raise method_not_allowed()
+            raise _not_allowed(kind, asked)
         match asked.verb:
             case "list":
                 return await reading.list_(core, request, kind, within)
@@ -105,7 +104,7 @@ class Api:
         if served is None:
             raise no_such_resource()
         if asked.verb not in served.verbs:
-            raise method_not_allowed()
+            raise _not_allowed(kind, asked)
         match asked.subresource, request.method:
             case "status" | "finalize", "GET" | "HEAD":
                 return await reading.get(core, request, kind, key)
@@ -117,7 +116,7 @@ class Api:
                 binding = read_virtual(request, "v1", "Binding")
                 return await pod_subresources.bind(core, request, kind, key, binding)
             case "eviction", "POST":
-                eviction = read_virtual(request, "policy/v1", "Eviction")
+                eviction = read_virtual(request, "policy/v1", "Eviction", older="policy/v1beta1")
                 return await pod_subresources.evict(core, request, kind, key, eviction)
             case "token", "POST":
                 return issue_token(core, self._identity, request, kind, key.namespace, key.name)
@@ -137,6 +136,14 @@ class Api:
             key = Key(asked.namespace, str(binding["metadata"].get("name", "")))
             return await pod_subresources.bind(self.core, request, pods, key, binding)
         return answer_review(self.core, self._identity, request, asked.resource, asked.namespace)
+
+
+def _not_allowed(kind: Kind, asked: Attributes) -> Refusal:
+    if not kind.is_custom:
+        return method_not_allowed()
+    if asked.verb == "update" and not asked.name:
+        return bad_request("name must be provided")
+    return verb_not_supported(kind.resource, asked.verb)
 
 
 def _name_in_path(path: str, asked: Attributes) -> str:

@@ -4,6 +4,7 @@ A built-in kind's document is brought into the form the server keeps; unknown fi
 request asks; and every way in which bytes can be wrong ends in a refusal.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from applecart.embedded.field_errors import not_supported, quoted
@@ -14,15 +15,19 @@ from applecart.embedded.server import json_text, yaml_text
 from applecart.embedded.server.messages import JSON, ApiRequest
 from applecart.embedded.server.parameters import invalid_options
 from applecart.embedded.server.patch_requests import media_type
-from applecart.embedded.server.registry import Registry
 from applecart.embedded.structure.conform import conform
 from applecart.embedded.structure.protobuf import decode_protobuf
+from applecart.embedded.structure.strict import duplicate_fields, strict_problems
 from applecart.embedded.structure.types import type_of
 
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
+IsServed = Callable[[str, str], bool]  # whether a type (apiVersion, kind) is one of the served ones
 FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
-_SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'  # part of a text that people search for
+_any_object = type_of("meta.k8s.io/v1", "PartialObjectMetadata")
+assert _any_object is not None
+_ANY_OBJECT = _any_object
+SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'  # part of a text that people search for
 
 
 def read_body(request: ApiRequest, *, is_custom: bool = False) -> Any:
@@ -40,15 +45,28 @@ def read_body(request: ApiRequest, *, is_custom: bool = False) -> Any:
         raise bad_request(str(error)) from None
     if given == PROTOBUF and not is_custom:
         return decode_protobuf(request.body)
-    raise unsupported_media_type((JSON, YAML) if is_custom else (JSON, YAML, PROTOBUF))
+    raise unsupported_media_type((JSON, YAML, PROTOBUF))
 
 
-def read_object(request: ApiRequest, kind: Kind, registry: Registry, options: str) -> Document:
+def read_object(request: ApiRequest, kind: Kind, options: str, is_served: IsServed) -> Document:
     """The object in the body, as one of this kind. `options` names the request's options object, for refusals."""
     validation = field_validation(request, options)
-    expected = kind.resource.kind
+    given = media_type(request.content_type)
+    if given == PROTOBUF and not kind.is_custom:
+        document: Any = decode_protobuf(request.body, kind.resource.api_version, kind.resource.kind)
+    else:
+        document = _read_text(request, kind)
+    _settle_type(request, document, kind, is_served)
+    raw = request.body if given in ("", JSON) and validation != "Ignore" else b""
+    return take_in(request, kind, document, validation, raw)
+
+
+def _read_text(request: ApiRequest, kind: Kind) -> Document:
+    """A JSON or YAML body that is an object with a readable type."""
     try:
         document = read_body(request, is_custom=kind.is_custom)
+        if document is None and not kind.is_custom:
+            document = {}  # as Go decodes null: an object in which nothing is set
         if not isinstance(document, dict):
             raise bad_request(f"couldn't get version/kind; json parse error: {json_text.no_object(document)}")
         for member in ("apiVersion", "kind"):
@@ -59,34 +77,53 @@ def read_object(request: ApiRequest, kind: Kind, registry: Registry, options: st
     except Refusal as refusal:
         if refusal.code != 400:
             raise
-        shown = json_text.summary(request.body)
-        raise bad_request(
-            f"the object provided is unrecognized (must be of type {expected}): {refusal.message} ({shown})"
-        ) from None
-    _settle_type(document, kind, registry)
-    return take_in(request, kind, document, validation)
+        about = f"the object provided is unrecognized (must be of type {kind.resource.kind})"
+        raise bad_request(f"{about}: {refusal.message} ({json_text.summary(request.body)})") from None
+    return document
 
 
-def take_in(request: ApiRequest, kind: Kind, document: Document, validation: str) -> Document:
-    """A document of this kind in the form the server keeps; its unknown fields are dropped and told."""
+def take_in(request: ApiRequest, kind: Kind, document: Document, validation: str, raw: bytes = b"") -> Document:
+    """A document of this kind in the form the server keeps; its unknown fields are dropped and told.
+
+    `raw` is the JSON text it came from, where what occurs twice in it shall be told as well."""
     if kind.is_custom:
-        problems = kind.rules.drop_unknown(document)
+        problems = _take_in_custom(kind, document, raw)
     else:
         type = type_of(kind.resource.api_version, kind.resource.kind)
         assert type is not None, f"{kind.resource.kind} has no type"
         conformed = conform(document, type)
-        document, problems = conformed.document, conformed.problems
+        problems = strict_problems(raw, document, conformed, type) if raw else conformed.problems
+        document = conformed.document
     if problems and validation == "Strict":
-        version = kind.resource.version
-        about = "" if kind.is_custom else f"{kind.resource.kind} in version {quoted(version)} cannot be handled as a "
-        about += "" if kind.is_custom else f"{kind.resource.kind}: "
-        raise bad_request(f"{about}strict decoding error: {', '.join(problems)}")
+        raise unhandled(kind, f"strict decoding error: {', '.join(problems)}")
     if validation == "Warn":
         request.warnings += problems
     if not isinstance(document.get("metadata"), dict):
         document["metadata"] = {}
     kind.rules.default(document)
     return document
+
+
+def _take_in_custom(kind: Kind, document: Document, raw: bytes) -> list[str]:
+    """Metadata is that of every object; the rest is the schema's. What is unknown or occurs twice, as sentences."""
+    problems = duplicate_fields(raw) if raw else []
+    metadata = document.get("metadata")
+    if metadata is not None:
+        try:
+            conformed = conform({"metadata": metadata}, _ANY_OBJECT)
+        except Refusal as refusal:
+            _, _, why = refusal.message.partition("cannot be handled as a PartialObjectMetadata: ")
+            why = why.replace("ObjectMeta.metadata.", "ObjectMeta.")  # metadata is decoded by itself
+            raise unhandled(kind, why.replace("PartialObjectMetadata.metadata", f"{kind.resource.kind}.metadata")) from None
+        document["metadata"] = conformed.document["metadata"]
+        problems += conformed.problems
+    return problems + kind.rules.drop_unknown(document)
+
+
+def unhandled(kind: Kind, why: str) -> Refusal:
+    """The refusal of a document that is no object of its kind."""
+    name = kind.resource.kind
+    return bad_request(f"{name} in version {quoted(kind.resource.version)} cannot be handled as a {name}: {why}")
 
 
 def field_validation(request: ApiRequest, options: str) -> str:
@@ -97,34 +134,31 @@ def field_validation(request: ApiRequest, options: str) -> str:
     return asked or "Warn"
 
 
-def _settle_type(document: Document, kind: Kind, registry: Registry) -> None:
+def _settle_type(request: ApiRequest, document: Document, kind: Kind, is_served: IsServed) -> None:
     """The document is of the kind that the path names; what it does not say is filled in."""
     wanted = (kind.resource.api_version, kind.resource.kind)
     given = (document.get("apiVersion") or wanted[0], document.get("kind") or wanted[1])
     if given != wanted:
-        raise _other_type(given, kind, registry)
-    if kind.is_custom and not (document.get("apiVersion") and document.get("kind")):
-        missing = "kind" if not document.get("kind") else "apiVersion"
-        raise bad_request(f"Object '{missing.capitalize()}' is missing in the object")
+        if kind.is_custom and given[1] == wanted[1] and not is_served(given[0], given[1]):
+            # The real server looks for the schema of the version that is named, and finds no field where there is none.
+            others = (name for name in document if name not in ("apiVersion", "kind", "metadata"))
+            request.warnings += [f"unknown field {quoted(name)}" for name in others]
+        raise other_type(given, kind)
     document["apiVersion"], document["kind"] = wanted
 
 
-def _other_type(given: tuple[str, str], kind: Kind, registry: Registry) -> Refusal:
+def other_type(given: tuple[str, str], kind: Kind) -> Refusal:
+    """The refusal of a document of another type than its place takes."""
     api_version, name = given
-    group, _, version = api_version.rpartition("/")
+    _, _, version = api_version.rpartition("/")
     if kind.is_custom:
-        if name != kind.resource.kind or group != kind.resource.group:
-            own = f"{api_version}, Kind={name}"
-            return bad_request(
-                f"the object provided is unrecognized (must be of type {kind.resource.kind}): "
-                f"expected {kind.resource.api_version}, Kind={kind.resource.kind}, got {own}"
-            )
-        return bad_request(
-            f"the API version in the data ({api_version}) does not match the expected API version ({kind.resource.api_version})"
-        )
-    known = registry.of_kind(group, version, name)
-    if known is not None and not known.is_custom:
+        expected = kind.resource.api_version
+        differs = f"the API version in the data ({api_version}) does not match the expected API version ({expected})"
+        if api_version == expected:
+            differs = f"the kind in the data ({name}) does not match the expected kind ({kind.resource.kind})"
+        return bad_request(differs)
+    if type_of(api_version, name) is not None:
         why = f"converting ({version}.{name}) to (core.{kind.resource.kind}): unknown conversion"
     else:
-        why = f"no kind {quoted(name)} is registered for version {quoted(api_version)} {_SCHEME}"
+        why = f"no kind {quoted(name)} is registered for version {quoted(api_version)} {SCHEME}"
     return bad_request(f"{name} in version {quoted(version)} cannot be handled as a {kind.resource.kind}: {why}")

@@ -43,36 +43,40 @@ def create(
 ) -> tuple[Document, Submitted | None]:
     """Check and store a document; nothing is stored in a dry run."""
     metadata = document["metadata"]
+    if core.registry.is_leaving(kind):
+        why = "create not allowed while custom resource definition is terminating"
+        raise forbidden(kind.resource, metadata.get("name") or "", why)
     settle_namespace(kind, metadata, namespace)
+    if not is_applied:  # before admission: what the server adds from other objects is nobody's
+        track(core, kind, None, document, manager)
     if kind.resource.namespaced:
         refuse_missing_namespace(core, kind, metadata)
     if kind.resource.label == "pods":
         admit_pod(core, document)
     core.access.admit(request.user, "create", kind, "", document, None)
-    if metadata.get("resourceVersion"):
+    if metadata.get("resourceVersion", "0") not in ("", "0"):
         # The real server's words; it answers 500, although the mistake is the caller's.
         raise bad_request("resourceVersion should not be set on objects to be created")
+    metadata.pop("resourceVersion", None)
     generates = not metadata.get("name") and bool(metadata.get("generateName"))
     _fill_in(core.clock, kind, metadata)
     kind.rules.prepare_create(document)
     _count_first_generation(kind, metadata)
     if generates:
-        metadata["name"] = generated_name(core.clock, metadata["generateName"])
+        _generate_name(core.clock, kind, document)
     if errors := validate_new(kind, document):
-        raise invalid(kind.resource, metadata.get("name", ""), errors)
+        raise invalid(kind.storage if kind.view and not kind.is_custom else kind.resource, metadata.get("name", ""), errors)
     request.warnings += kind.rules.warnings(document)
     key = key_of(kind, document)
     taken = find(core, kind, key)
     for _ in range(NAME_ATTEMPTS if generates and taken else 0):
-        metadata["name"] = generated_name(core.clock, metadata["generateName"])
+        _generate_name(core.clock, kind, document)
         key = key_of(kind, document)
         if (taken := find(core, kind, key)) is None:
             break
     if taken is not None:
         is_leaving = b'"deletionTimestamp"' in taken.value and "deletionTimestamp" in taken.document()["metadata"]
         raise already_exists(kind.resource, key.name, is_being_deleted=is_leaving)
-    if not is_applied:
-        track(core, kind, None, document, manager)
     if is_dry_run:
         return document, None
     return document, put_view(core, kind, document, is_new=True)
@@ -106,14 +110,26 @@ def refuse_missing_namespace(core: Core, kind: Kind, metadata: dict[str, Any]) -
 
 
 def validate_new(kind: Kind, document: Document) -> list[FieldError]:
-    problems = validate_metadata(
-        document["metadata"], namespaced=kind.resource.namespaced, name_problems=kind.rules.validate_name
+    return kind.rules.validate_with(validate_metadata_of(kind, document), document, None)
+
+
+def validate_metadata_of(kind: Kind, document: Document) -> list[FieldError]:
+    metadata = document["metadata"]
+    return validate_metadata(
+        metadata,
+        namespaced=kind.resource.namespaced,
+        name_problems=kind.rules.validate_name,
+        is_custom=kind.is_custom,
     )
-    return [*problems, *kind.rules.validate(document)]
 
 
 def generated_name(clock: Clock, base: str) -> str:
     return base[:LONGEST_BASE] + "".join(clock.random.choices(NAME_ALPHABET, k=SUFFIX_LENGTH))
+
+
+def _generate_name(clock: Clock, kind: Kind, document: Document) -> None:
+    document["metadata"]["name"] = generated_name(clock, document["metadata"]["generateName"])
+    kind.rules.default(document)  # some defaults depend on the name
 
 
 def new_uid(clock: Clock) -> str:
@@ -130,5 +146,3 @@ def _fill_in(clock: Clock, kind: Kind, metadata: dict[str, Any]) -> None:
 def _count_first_generation(kind: Kind, metadata: dict[str, Any]) -> None:
     if kind.rules.counts_generations:
         metadata["generation"] = 1
-    else:
-        metadata.pop("generation", None)

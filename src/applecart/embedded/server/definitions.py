@@ -14,9 +14,11 @@ from applecart.embedded.auth.user import MASTERS, User
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.schema.custom_kind import custom_kinds
-from applecart.embedded.schema.definition import CLEANUP_FINALIZER
+from applecart.embedded.schema.definition import FINALIZER
+from applecart.embedded.schema.naming import is_established
 from applecart.embedded.server import deleting
 from applecart.embedded.server.core import Core
+from applecart.embedded.server.definition_kind import IN_PROGRESS, say_leaving
 from applecart.embedded.server.deletion import DeleteOptions
 from applecart.embedded.server.messages import ApiRequest
 from applecart.embedded.server.objects import find, put, remove, viewed
@@ -33,12 +35,8 @@ _log = logger("applecart.embedded.definitions")
 def install(registry: Registry, definition: dict[str, Any]) -> None:
     """Serve what a definition says, if its names were accepted."""
     name = definition["metadata"]["name"]
-    registry.install(name, custom_kinds(definition) if _is_established(definition) else [])
-
-
-def _is_established(definition: dict[str, Any]) -> bool:
-    conditions = (definition.get("status") or {}).get("conditions") or []
-    return any(one.get("type") == "Established" and one.get("status") == "True" for one in conditions)
+    registry.install(name, custom_kinds(definition) if is_established(definition) else [])
+    registry.leave(name, is_leaving=bool(definition["metadata"].get("deletionTimestamp")))
 
 
 class Definitions:
@@ -61,6 +59,7 @@ class Definitions:
         labels = {kind.storage.label for kind in registry.custom(name)}
         if change.op is Op.DELETED:
             registry.install(name, [])
+            registry.leave(name, is_leaving=False)
             for label in labels:
                 store.table(label).close_watchers()
             return
@@ -70,6 +69,7 @@ class Definitions:
             for label in labels:
                 store.renew(label)
         if definition["metadata"].get("deletionTimestamp"):
+            registry.leave(name, is_leaving=True)
             self._leaving.add(name)
             self._woken.set()
 
@@ -93,11 +93,15 @@ class Definitions:
             return True
         definition = viewed(core, self._kind, record)
         finalizers = definition["metadata"].get("finalizers") or []
-        if CLEANUP_FINALIZER not in finalizers:
+        if FINALIZER not in finalizers:
             return True
         if self._has_objects(name):
+            conditions = (definition.get("status") or {}).get("conditions") or []
+            if not any(one.get("reason") == IN_PROGRESS[0] for one in conditions):
+                say_leaving(definition, *IN_PROGRESS, core.clock.now())
+                put(core, self._kind, definition, is_new=False)
             return False
-        left = [one for one in finalizers if one != CLEANUP_FINALIZER]
+        left = [one for one in finalizers if one != FINALIZER]
         if left:
             definition["metadata"]["finalizers"] = left
             put(core, self._kind, definition, is_new=False)

@@ -11,13 +11,15 @@ from applecart.embedded.field_errors import FieldError, invalid, not_supported
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.rules import Document
 from applecart.embedded.refusals import Refusal, bad_request, not_found
-from applecart.embedded.server.bodies import read_body
+from applecart.embedded.server.bodies import SCHEME, read_body
 from applecart.embedded.server.core import Core
+from applecart.embedded.server.definition_kind import begin_leaving
 from applecart.embedded.server.deletion import POLICIES, DeleteOptions, Fate, decide, mark, refuse_unmet
-from applecart.embedded.server.documents import document_of
+from applecart.embedded.server.documents import document_of, encoded
 from applecart.embedded.server.messages import ApiRequest
 from applecart.embedded.server.objects import Submitted, find, put, remove, stored_form, unchanged
 from applecart.embedded.server.parameters import dry_run_problems, integer, invalid_options, is_true
+from applecart.embedded.server.registry import CRD_LABEL
 from applecart.embedded.store.record import Record
 
 # Whose deletion is answered with the object itself; all others answer a Status.
@@ -31,7 +33,8 @@ def read_options(request: ApiRequest) -> DeleteOptions:
     if not isinstance(given, dict):
         raise bad_request("couldn't get version/kind; json parse error: the options are not an object")
     if given.get("kind") not in (None, "", "DeleteOptions"):
-        raise bad_request(f'no kind "{given["kind"]}" is registered for version "meta.k8s.io/v1"')
+        version = given.get("apiVersion") or "meta.k8s.io/v1"
+        raise bad_request(f'no kind "{given["kind"]}" is registered for version "{version}" {SCHEME}')
     query = request.query
     grace_s = _whole(given, "gracePeriodSeconds")
     propagation = _text(given, "propagationPolicy")
@@ -73,9 +76,17 @@ def delete(
     core.access.admit(request.user, "delete", kind, "", None, document)
     if kind.resource.label == NAMESPACES:
         return _delete_namespace(core, stored, record, document, options)
-    fate = decide(kind, document, options, core.clock.now())
+    now = core.clock.now()
+    if kind.resource.label == CRD_LABEL and document["metadata"].get("deletionTimestamp") is None:
+        begin_leaving(document, now)
+        if options.is_dry_run:
+            return record, None, False
+        marked = put(core, stored, document, is_new=False)
+        return marked.record, marked, False
+    fate = decide(kind, document, options, now)
     if options.is_dry_run:
-        return record, None, fate in (Fate.REMOVE, Fate.MARK_THEN_REMOVE)
+        shown = Record(record.key, record.revision, encoded(document), record.traits)
+        return shown, None, fate in (Fate.REMOVE, Fate.MARK_THEN_REMOVE)
     match fate:
         case Fate.LEAVE:
             return record, unchanged(core, record), False

@@ -1,16 +1,20 @@
 """Who owns which field, as far as the handlers have to know it: the manager of a request, and what an endpoint ignores."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
+from applecart.api.meta import Resource
 from applecart.embedded.field_errors import FieldError, invalid, required
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.rules import Document
-from applecart.embedded.patching.managed_fields import track_update
+from applecart.embedded.patching.managed_fields import blank_object, track_update
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.messages import ApiRequest
 from applecart.embedded.server.parameters import invalid_options
 
 LONGEST_BYTES = 128  # of a manager's name
+
+_blanks: dict[Resource, Mapping[str, Any]] = {}
 
 
 class Manager(NamedTuple):
@@ -28,8 +32,10 @@ def manager_of(request: ApiRequest, options: str, subresource: str = "", *, must
         problems.append(required("fieldManager", "is required for apply patch"))
     if len(name.encode()) > LONGEST_BYTES:
         problems.append(FieldError("TooLong", "fieldManager", f"may not be more than {LONGEST_BYTES} bytes"))
-    if not name.isprintable():
-        problems.append(invalid("fieldManager", name, "should only contain printable characters"))
+    at = next((position for position, character in enumerate(name) if not character.isprintable()), None)
+    if at is not None:
+        why = f"invalid character U+{ord(name[at]):04X} (at position {at})"
+        problems.append(invalid("fieldManager", name, why))
     if problems:
         raise invalid_options(options, problems)
     program = request.headers.get("user-agent", "").partition("/")[0]
@@ -48,8 +54,18 @@ def track(core: Core, kind: Kind, old: Document | None, document: Document, mana
         now=core.clock.now(),
         eager=core.settings.tracks_all_fields,
         reset=reset_fields(kind, manager.subresource),
-        is_custom=kind.is_custom,
+        blank=blank_of(kind),
     )
+
+
+def blank_of(kind: Kind) -> Mapping[str, Any]:
+    """An object of the kind in which nothing is set: built-in kinds have some members even then."""
+    if kind.is_custom:
+        return {}
+    blank = _blanks.get(kind.resource)
+    if blank is None:
+        blank = _blanks[kind.resource] = blank_object(kind.shape)
+    return blank
 
 
 def reset_fields(kind: Kind, subresource: str) -> tuple[str, ...]:
@@ -58,4 +74,8 @@ def reset_fields(kind: Kind, subresource: str) -> tuple[str, ...]:
         return ()
     if subresource != "status":
         return ("status",)
-    return ("spec",) if kind.rules.status_takes_metadata else ("spec", "metadata.labels", "metadata.annotations")
+    if kind.is_custom:
+        return ("metadata", "spec")
+    if kind.rules.is_graceful:
+        return ("spec", "metadata.deletionTimestamp", "metadata.ownerReferences")
+    return ("spec",)

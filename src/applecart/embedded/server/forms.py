@@ -91,7 +91,7 @@ class Forms:
         head = b'{"kind":"%b","apiVersion":"%b","metadata":%b,"items":[' % (
             name.encode(),
             api_version.encode(),
-            encode(page.metadata()),
+            encode(page.metadata(is_custom=self._kind.is_custom and self._chosen.shape == "object")),
         )
         return head, convert, b"]}", SLICE
 
@@ -102,15 +102,14 @@ class Forms:
         match self._chosen.shape:
             case "object":
                 name, convert, first = f"object {resource.api_version}", self._plain, None
-                of = (resource.api_version, resource.kind, self._kind.list_kind)
+                of = (resource.api_version, resource.kind)
             case "table":
                 name = f"table {resource.api_version} {self._include}"
                 convert, first = self._row, self._first_row
-                of = (resource.api_version, resource.kind, self._kind.list_kind)
+                of = (resource.api_version, resource.kind)
             case _:
                 name, convert, first = f"metadata {self._chosen.meta_version}", self._partial, None
-                version = f"{META_GROUP}/{self._chosen.meta_version}"
-                of = (version, "PartialObjectMetadata", "PartialObjectMetadataList")
+                of = (f"{META_GROUP}/{self._chosen.meta_version}", "PartialObjectMetadata")
 
         def bookmark(revision: int, annotations: dict[str, str]) -> dict[str, object]:
             metadata: dict[str, object] = {"resourceVersion": str(revision)}
@@ -118,10 +117,7 @@ class Forms:
                 metadata["annotations"] = annotations
             return {"kind": of[1], "apiVersion": of[0], "metadata": metadata}
 
-        def empty_list() -> dict[str, object]:
-            return {"kind": of[2], "apiVersion": of[0], "metadata": {}, "items": []}
-
-        return Form(name, convert, bookmark, empty_list, first)
+        return Form(name, convert, bookmark, first)
 
     # Encoding
 

@@ -5,6 +5,7 @@ are bounded, a reader that does not read is cut off. Only HTTP/1.1, which every 
 """
 
 import asyncio
+import logging
 import ssl
 import weakref
 from collections.abc import Callable
@@ -31,6 +32,8 @@ STALLED_S = 60.0  # a stream whose reader takes nothing for so long is cut
 KEEPALIVE_S = 75.0
 STOP_GRACE_S = 2.0
 
+_quiet = logging.getLogger("applecart.embedded.http")  # what strangers send is answered, not logged with a trace
+_quiet.setLevel(logging.CRITICAL)
 _HEADERS = {"Cache-Control": "no-cache, private"}
 
 
@@ -60,7 +63,12 @@ class Front:
 
     async def __aenter__(self) -> Self:
         server = web.Server(
-            self._handle, request_factory=_request_factory, access_log=None, keepalive_timeout=KEEPALIVE_S, lingering_time=0
+            self._handle,
+            request_factory=_request_factory,
+            access_log=None,
+            logger=_quiet,
+            keepalive_timeout=KEEPALIVE_S,
+            lingering_time=0,
         )
         self._runner = web.ServerRunner(server, shutdown_timeout=STOP_GRACE_S)
         await self._runner.setup()
@@ -89,7 +97,7 @@ class Front:
         if isinstance(answer, StreamAnswer):
             return await self._stream(raw, answer)
         response = web.Response(status=answer.status, body=answer.body, headers={**_HEADERS, **answer.headers})
-        response.headers["Content-Type"] = answer.content_type
+        _tell(response, answer)
         return response
 
     async def _ask(self, request: ApiRequest) -> Answer | StreamAnswer:
@@ -138,7 +146,7 @@ class Front:
 
     async def _stream(self, raw: web.BaseRequest, answer: StreamAnswer) -> web.StreamResponse:
         response = web.StreamResponse(status=answer.status, headers={**_HEADERS, **answer.headers})
-        response.headers["Content-Type"] = answer.content_type
+        _tell(response, answer)
         response.enable_chunked_encoding()
         chunks = answer.chunks
         try:
@@ -155,6 +163,13 @@ class Front:
             if close is not None:
                 await close()
         return response
+
+
+def _tell(response: web.StreamResponse, answer: Answer | StreamAnswer) -> None:
+    if answer.content_type:
+        response.headers["Content-Type"] = answer.content_type
+    for warning in answer.warnings:
+        response.headers.add("Warning", warning)
 
 
 def _request_factory(

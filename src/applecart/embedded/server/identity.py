@@ -74,13 +74,13 @@ def issue_token(core: Core, identity: Identity, request: ApiRequest, kind: Kind,
     return sent(issued, request.accept, 201)
 
 
-def read_virtual(request: ApiRequest, api_version: str, kind: str) -> Document:
+def read_virtual(request: ApiRequest, api_version: str, kind: str, *, older: str = "") -> Document:
     """The body as a document of a kind that is not stored."""
     document = read_body(request)
     if not isinstance(document, dict):
         raise bad_request(f"the object provided is unrecognized (must be of type {kind})")
     given = (document.get("apiVersion") or api_version, document.get("kind") or kind)
-    if given != (api_version, kind):
+    if given not in ((api_version, kind), (older, kind)):
         raise bad_request(f"{given[1]} in version {given[0]} cannot be handled as a {kind}")
     type = type_of(api_version, kind)
     assert type is not None

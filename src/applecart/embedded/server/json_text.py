@@ -71,4 +71,5 @@ def _why(body: bytes, text: str) -> str:
 
 
 def _character(body: bytes, at: int) -> str:
-    return body[at : at + 1].decode("latin-1") if at < len(body) else ""
+    character = body[at : at + 1].decode("latin-1") if at < len(body) else ""
+    return character if character.isprintable() else f"\\u{ord(character):04x}"

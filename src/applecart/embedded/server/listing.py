@@ -15,6 +15,7 @@ from applecart.api.meta import Key
 from applecart.embedded.field_errors import FieldError, forbidden, not_supported
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.refusals import Refusal, bad_request
+from applecart.embedded.server import json_text
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.parameters import integer, invalid_options, is_true, revision
 from applecart.embedded.server.selection import Selection
@@ -55,12 +56,12 @@ class Page:
     token: str = ""
     remaining: int | None = None
 
-    def metadata(self) -> dict[str, object]:
+    def metadata(self, *, is_custom: bool = False) -> dict[str, object]:
         found: dict[str, object] = {"resourceVersion": str(self.revision)}
-        if self.token:
+        if self.token or is_custom:  # lists of custom objects say that they are complete
             found["continue"] = self.token
-            if self.remaining:
-                found["remainingItemCount"] = self.remaining
+        if self.token and self.remaining:
+            found["remainingItemCount"] = self.remaining
         return found
 
 
@@ -169,6 +170,7 @@ def _token(at: int, key: Key) -> str:
 def _read_token(text: str) -> _Token:
     try:
         raw = base64.urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4))
+        json_text.parse(raw)
         token = msgspec.json.decode(raw, type=_Token)
     except (ValueError, msgspec.DecodeError) as error:
         raise bad_request(f"invalid continue token: continue key is not valid: {error}") from None

@@ -33,8 +33,9 @@ class Answer:
 
     status: int
     body: bytes = b""
-    content_type: str = JSON
+    content_type: str = JSON  # "" sends none
     headers: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()  # one header each
 
 
 @dataclass(slots=True)
@@ -45,3 +46,4 @@ class StreamAnswer:
     status: int = 200
     content_type: str = JSON
     headers: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()

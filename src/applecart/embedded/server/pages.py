@@ -2,6 +2,7 @@
 
 from applecart.embedded.auth.service_account_tokens import ServiceAccountTokens
 from applecart.embedded.auth.token_keys import CONFIGURATION_PATH, JWKS_PATH, openid_configuration
+from applecart.embedded.refusals import method_not_allowed, no_such_resource
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.documents import encode
 from applecart.embedded.server.forms import sent, to_yaml
@@ -29,7 +30,9 @@ class Pages:
         """None for a path that is nothing."""
         path = request.path.rstrip("/") or "/"
         parts = path.strip("/").split("/")
-        if request.method not in ("GET", "HEAD"):
+        if request.method not in ("GET", "HEAD") and parts[0] not in ("healthz", "livez", "readyz"):
+            if parts[0] in ("api", "apis", "version"):
+                raise method_not_allowed()
             return None
         self._renew()
         match parts:
@@ -42,13 +45,13 @@ class Pages:
             case ["apis"]:
                 return self._discovered(request, is_core=False)
             case ["api", version]:
-                return self._document(request, self._discovery.resource_list("", version))
+                return self._document(request, self._discovery.resource_list("", version), "")
             case ["apis", group]:
-                return self._document(request, self._discovery.group(group))
+                return self._document(request, self._discovery.group(group), group, is_named=False)
             case ["apis", group, version]:
-                return self._document(request, self._discovery.resource_list(group, version))
+                return self._document(request, self._discovery.resource_list(group, version), group)
             case ["openapi", "v3"]:
-                return Answer(200, self._openapi.index())
+                return Answer(200, self._openapi.index(), TEXT)  # as the real server calls it, although it is JSON
             case ["openapi", "v3", *_]:
                 return self._openapi_document(request, path)
         if path == JWKS_PATH:
@@ -80,12 +83,17 @@ class Pages:
         found = self._discovery.aggregated(wanted, is_core=is_core)
         headers = {name: value for name, value in found.headers.items() if name != "Content-Type"}
         if found.is_known(request.headers.get("if-none-match")):
-            return Answer(304, b"", found.content_type, headers)
-        body = encode(found.document)
-        return Answer(200, body if wanted.media_type == JSON else to_yaml(body), found.content_type, headers)
+            return Answer(304, b"", "", headers)  # clients keep the content type of the answer they have
+        return Answer(200, found.body if wanted.media_type == JSON else to_yaml(found.body), found.content_type, headers)
 
-    def _document(self, request: ApiRequest, document: dict[str, object] | None) -> Answer | None:
-        return sent(document, request.accept) if document is not None else None
+    def _document(
+        self, request: ApiRequest, document: dict[str, object] | None, group: str, *, is_named: bool = True
+    ) -> Answer | None:
+        if document is not None:
+            return sent(document, request.accept)
+        if is_named and self._core.registry.is_builtin_group(group):
+            raise no_such_resource()  # the group is there, this version of it is not
+        return None
 
     def _openapi_document(self, request: ApiRequest, path: str) -> Answer | None:
         found = self._openapi.answer(

@@ -3,14 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.rules import Document
 from applecart.embedded.patching.json_patch import apply_json_patch
 from applecart.embedded.patching.merge import merge
 from applecart.embedded.patching.strategic import strategic_merge
 from applecart.embedded.refusals import Refusal, bad_request, unsupported_media_type
+from applecart.embedded.server import json_text
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -29,6 +28,8 @@ def refuse_unknown_type(kind: Kind, content_type: str) -> str:
     """The patch's media type, when this kind takes it."""
     accepted = CUSTOM_TYPES if kind.is_custom else BUILTIN_TYPES
     given = media_type(content_type)
+    if given not in BUILTIN_TYPES and not kind.is_custom:
+        raise Refusal(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     if given not in accepted:
         raise unsupported_media_type(accepted)
     return given
@@ -36,18 +37,20 @@ def refuse_unknown_type(kind: Kind, content_type: str) -> str:
 
 def patcher(given: str, body: bytes, kind: Kind) -> Callable[[Document], Document]:
     """What a patch other than apply makes of an object."""
+    about = "" if given == STRATEGIC_PATCH else "error decoding patch: "
     try:
-        patch: Any = msgspec.json.decode(body)
-    except msgspec.DecodeError as error:
-        raise bad_request(f"error decoding patch: {error}") from None
-    except RecursionError:
-        raise bad_request("error decoding patch: the patch is nested too deeply") from None
+        patch: Any = json_text.parse(body)
+    except json_text.NotJson as error:
+        raise bad_request(f"{about}{error}") from None
+    if given == MERGE_PATCH and patch is None:
+        raise bad_request("Invalid JSON Patch")
+    if given != JSON_PATCH and not isinstance(patch, dict):
+        wrong = f"cannot unmarshal {json_text.type_name(patch)} into Go value of type map[string]interface {{}}"
+        raise bad_request(f"{about}json: {wrong}")
 
     def change(document: Document) -> Document:
         if given == JSON_PATCH:
             changed = apply_json_patch(document, patch)
-        elif not isinstance(patch, dict):
-            raise bad_request("error decoding patch: a patch of this type is an object")
         elif given == MERGE_PATCH:
             changed = merge(document, patch)
         else:

@@ -27,8 +27,6 @@ async def bind(core: Core, request: ApiRequest, kind: Kind, key: Key, binding: D
         raise not_found(kind.resource, key.name)
     pod = viewed(core, kind, record)
     bound = bindings.bind(pod, binding, core.clock.now())
-    if kind.rules.counts_generations:
-        bound["metadata"] = {**bound["metadata"], "generation": pod["metadata"].get("generation", 0) + 1}
     if not dry:
         await put_view(core, kind, bound, is_new=False).settle()
     return sent(SUCCESS, request.accept, 201)

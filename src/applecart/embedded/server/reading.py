@@ -2,7 +2,7 @@
 
 from applecart.api.meta import Key
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.refusals import not_found
+from applecart.embedded.refusals import bad_request, not_found
 from applecart.embedded.server import listing, watching
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.forms import Forms
@@ -37,5 +37,11 @@ async def watch(core: Core, request: ApiRequest, kind: Kind, namespace: str | No
 def _refuse_future(core: Core, request: ApiRequest) -> None:
     """Who asks for a state at least as new as some revision must not get an older one."""
     text = request.query.get("resourceVersion", "")
-    if text.isdigit() and (asked := revision(text)) > core.store.revision:
+    if not text:
+        return
+    try:
+        asked = revision(text)
+    except ValueError as error:
+        raise bad_request(f'resourceVersion: Invalid value: "{text}": {error}') from None
+    if asked > core.store.revision:
         raise listing.too_large(asked, core.store.revision)

@@ -23,6 +23,7 @@ class Registry:
         self.edition = 1
         self._builtin = list(builtin)
         self._custom: dict[str, list[Kind]] = {}  # by the name of their definition
+        self._leaving: set[str] = set()  # definitions that are being deleted
         self._order()
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
@@ -30,6 +31,10 @@ class Registry:
 
     def of_kind(self, group: str, version: str, kind: str) -> Kind | None:
         return self._by_kind.get((group, version, kind))
+
+    def serves(self, api_version: str, kind: str) -> bool:
+        group, _, version = api_version.rpartition("/")
+        return (group, version, kind) in self._by_kind
 
     def storing(self, label: str) -> Kind | None:
         """The kind whose form is the stored one."""
@@ -41,8 +46,8 @@ class Registry:
     def custom(self, definition: str) -> Sequence[Kind]:
         return self._custom.get(definition, ())
 
-    def has_group(self, group: str, version: str | None = None) -> bool:
-        return any(kind.resource.group == group and (version is None or kind.resource.version == version) for kind in self._all)
+    def is_builtin_group(self, group: str) -> bool:
+        return any(kind.resource.group == group for kind in self._builtin)
 
     def install(self, definition: str, kinds: Sequence[Kind]) -> None:
         """Serve the kinds of a definition instead of those it had before; none takes them away."""
@@ -52,6 +57,13 @@ class Registry:
             self._custom.pop(definition, None)
         self.edition += 1
         self._order()
+
+    def leave(self, definition: str, *, is_leaving: bool) -> None:
+        """Whether a definition is on its way out: its objects go, and none come."""
+        (self._leaving.add if is_leaving else self._leaving.discard)(definition)
+
+    def is_leaving(self, kind: Kind) -> bool:
+        return kind.is_custom and kind.storage.label in self._leaving
 
     def take_in(self, label: str, value: bytes) -> tuple[bytes, Traits]:
         """An object that was stored earlier, as it is served today, and its traits."""

@@ -3,7 +3,7 @@
 from applecart.api.meta import Key
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.rules import Document
-from applecart.embedded.refusals import Refusal, invalid, not_found, unsupported_media_type
+from applecart.embedded.refusals import Refusal, not_found, unsupported_media_type
 from applecart.embedded.schema.scale import ScalePaths, read_scale, write_scale
 from applecart.embedded.server.bodies import read_body
 from applecart.embedded.server.core import Core
@@ -47,8 +47,7 @@ async def change_scale(core: Core, request: ApiRequest, kind: Kind, key: Key, pa
     refuse_other_place(kind, key, scale)
 
     def make(document: Document) -> Document:
-        if errors := write_scale(document, scale, paths):
-            raise invalid(kind.resource, key.name, errors)
+        write_scale(document, scale, paths)
         metadata = document["metadata"]
         metadata["resourceVersion"] = scale["metadata"].get("resourceVersion") or metadata["resourceVersion"]
         if scale["metadata"].get("uid"):

@@ -26,6 +26,7 @@ from applecart.embedded.server.api import Api
 from applecart.embedded.server.boot import make_sure
 from applecart.embedded.server.core import Core, Settings
 from applecart.embedded.server.data_folder import DataFolder
+from applecart.embedded.server.definition_kind import definition_kind
 from applecart.embedded.server.definitions import Definitions, install
 from applecart.embedded.server.front import Front
 from applecart.embedded.server.guard import Guard
@@ -64,20 +65,21 @@ async def running_api(
     log: Log, clock: Clock, keys: TokenKeys, settings: Settings | None = None, address: str = f"{LOOPBACK}:443"
 ) -> AsyncIterator[RunningApi]:
     """An API over a log, until the block ends."""
-    registry = Registry(builtin_kinds())
+    readers: list[StoreReader] = []
+    definitions_kind = definition_kind(lambda: readers[0], clock)
+    registry = Registry([*builtin_kinds(), definitions_kind])
     for _, (_, _, value) in log.current(CRD_LABEL):
         install(registry, msgspec.json.decode(value))
     store = Store(log, registry.take_in)
     store.start()
     reader = StoreReader(store)
+    readers.append(reader)
     authorizer = Authorizer(reader)
     guard = Guard(authorizer, reader)
     core = Core(store, registry, reader, clock, guard, settings or Settings())
     accounts = ServiceAccountTokens(keys, ISSUER, reader, clock)
     identity = Identity(authorizer, BearerTokens(accounts, BootstrapTokens(reader, clock)), accounts)
-    definition_kind = registry.storing(CRD_LABEL)
-    assert definition_kind is not None
-    definitions = Definitions(core, definition_kind)
+    definitions = Definitions(core, definitions_kind)
     await make_sure(core)
     cleaning = asyncio.create_task(definitions.run())
     try:

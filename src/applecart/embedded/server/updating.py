@@ -8,22 +8,24 @@ deleted object removes it. Nothing waits between reading the tip and the write.
 from collections.abc import Callable
 from typing import Any
 
-from applecart.api.meta import Key
+from applecart.api.meta import Key, Resource
 from applecart.embedded.field_errors import invalid as invalid_field
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.metadata import validate_metadata_update
 from applecart.embedded.kinds.rules import Document
-from applecart.embedded.refusals import conflict, invalid, was_modified
+from applecart.embedded.refusals import bad_request, conflict, invalid, was_modified
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.creation import validate_new
+from applecart.embedded.server.creation import validate_metadata_of
 from applecart.embedded.server.deletion import ends_with_update
 from applecart.embedded.server.field_owners import Manager, track
 from applecart.embedded.server.messages import ApiRequest
 from applecart.embedded.server.objects import Submitted, put_view, remove, unchanged, viewed
+from applecart.embedded.server.parameters import revision as parse_revision
 from applecart.embedded.store.record import Record
 
 Make = Callable[[Document], Document]  # from a fresh copy of the object to what it shall be
 
+_TOLD = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
 _KEPT = ("uid", "creationTimestamp", "generation", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
@@ -45,25 +47,29 @@ def update(
     old = viewed(core, kind, record)
     document = make(viewed(core, kind, record))
     metadata = document["metadata"]
-    _refuse_other_object(kind, key, metadata, old)
+    _refuse_other_object(kind, key, metadata, old, verb)
+    if not is_applied:  # an apply has settled ownership itself
+        track(core, kind, old, document, manager)
     core.access.admit(request.user, verb, kind, subresource, document, old)
     _keep_what_the_server_decides(metadata, old["metadata"])
     if subresource == "status":
         kind.rules.prepare_status(document, old)
         _settle_status_metadata(kind, document, old)
+    elif subresource == "finalize":
+        kind.rules.prepare_finalize(document, old)
     else:
         kind.rules.prepare_update(document, old)
     _count_generation(kind, document, old)
     errors = validate_metadata_update(metadata, old["metadata"])
     if subresource == "status":
         errors += kind.rules.validate_status(document, old)
+    elif subresource == "finalize":
+        errors += kind.rules.validate_finalize(document, old)
     else:
-        errors += [*validate_new(kind, document), *kind.rules.validate_update(document, old)]
+        errors = kind.rules.validate_with([*errors, *validate_metadata_of(kind, document)], document, old)
     if errors:
         raise invalid(kind.resource, key.name, errors)
     request.warnings += kind.rules.warnings(document)
-    if not is_applied:  # an apply has settled ownership itself
-        track(core, kind, old, document, manager)
     metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
     if document == old:
         return document, unchanged(core, record)
@@ -75,10 +81,10 @@ def update(
     return document, put_view(core, kind, document, is_new=False)
 
 
-def _refuse_other_object(kind: Kind, key: Key, metadata: dict[str, Any], old: Document) -> None:
+def _refuse_other_object(kind: Kind, key: Key, metadata: dict[str, Any], old: Document, verb: str) -> None:
     """The caller may say which object and which revision it means; then it must be that."""
     actual = old["metadata"]
-    if (uid := metadata.get("uid")) and uid != actual["uid"]:
+    if (uid := metadata.get("uid")) and uid != actual["uid"] and verb == "update" and not kind.is_custom:
         # The words of the real server's storage; its key and code say nothing here, but people grep the rest.
         place = "/".join(filter(None, (kind.resource.plural, key.namespace, key.name)))
         why = (
@@ -90,14 +96,20 @@ def _refuse_other_object(kind: Kind, key: Key, metadata: dict[str, Any], old: Do
     if not revision:
         if not kind.rules.updates_unconditionally:
             problem = invalid_field("metadata.resourceVersion", 0, "must be specified for an update")
-            raise invalid(kind.resource, key.name, [problem])
+            named = Resource(kind.resource.group, kind.resource.version, kind.resource.plural, kind.resource.plural)
+            raise invalid(named, key.name, [problem])
+        metadata["resourceVersion"] = actual["resourceVersion"]
     elif revision != actual["resourceVersion"]:
+        try:
+            parse_revision(revision)
+        except ValueError as error:
+            raise bad_request(str(error)) from None
         raise was_modified(kind.resource, key.name)
 
 
 def _keep_what_the_server_decides(metadata: dict[str, Any], actual: dict[str, Any]) -> None:
     for name in _KEPT:
-        if name in ("deletionTimestamp", "deletionGracePeriodSeconds") and metadata.get(name) is not None:
+        if name in _TOLD and metadata.get(name):
             continue  # whoever sends another one is told that it cannot be changed
         if name in actual:
             metadata[name] = actual[name]

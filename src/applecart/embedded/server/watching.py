@@ -6,7 +6,6 @@ encoded once for all watchers.
 """
 
 import asyncio
-import base64
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
@@ -27,7 +26,6 @@ BOOKMARK_EVERY_S = 60.0
 BOOKMARK_BEFORE_END_S = 2.0
 INITIAL_SLICE = 500  # objects sent before others get a turn
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-BLUEPRINT = "kubernetes.io/initial-events-list-blueprint"
 
 ADDED, MODIFIED, DELETED = b"ADDED", b"MODIFIED", b"DELETED"
 
@@ -47,7 +45,6 @@ class Form:
     name: str  # equal for equal forms, so that encoded events are shared
     encode: Callable[[Record], bytes]
     bookmark: Callable[[int, dict[str, str]], dict[str, object]]
-    empty_list: Callable[[], dict[str, object]]
     first_encode: Callable[[Record], bytes] | None = None  # of a stream's first event, where it differs (a Table's headers)
 
 
@@ -186,9 +183,7 @@ def too_old(asked: int, oldest: int) -> bytes:
 
 
 def _initial_events_end(form: Form, at: int) -> bytes:
-    blueprint = base64.b64encode(encode(form.empty_list())).decode()
-    bookmark = form.bookmark(at, {INITIAL_EVENTS_END: "true", BLUEPRINT: blueprint})
-    return event_line(b"BOOKMARK", encode(bookmark))
+    return event_line(b"BOOKMARK", encode(form.bookmark(at, {INITIAL_EVENTS_END: "true"})))
 
 
 def _problems(query: Mapping[str, str], match: str, sends: bool | None) -> list[FieldError]:
@@ -196,13 +191,13 @@ def _problems(query: Mapping[str, str], match: str, sends: bool | None) -> list[
     if query.get("continue"):
         return [forbidden(field, "resourceVersionMatch is forbidden when continue is provided")]
     if sends is None:
-        if match:
-            why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-            return [forbidden(field, why)]
-        return []
-    problems = []
-    if match != NOT_OLDER:
-        problems.append(forbidden(field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+        if not match:
+            return []
+        problems = [forbidden(field, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")]
+    else:
+        problems = []
+        if match != NOT_OLDER:
+            problems.append(forbidden(field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
     if match not in ("", NOT_OLDER):
         problems.append(not_supported(field, match, (NOT_OLDER,)))
     return problems

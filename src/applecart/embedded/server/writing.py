@@ -2,20 +2,23 @@
 
 from typing import Any
 
+import msgspec
+
 from applecart.api.meta import Key
 from applecart.embedded.field_errors import forbidden as forbidden_field
+from applecart.embedded.field_errors import invalid as invalid_field
 from applecart.embedded.field_errors import shown
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.rules import Document
 from applecart.embedded.patching.apply import apply
-from applecart.embedded.refusals import Refusal, bad_request, not_found
+from applecart.embedded.refusals import Refusal, bad_request, invalid, not_found
 from applecart.embedded.server import deleting, yaml_text
-from applecart.embedded.server.bodies import field_validation, read_object, take_in
+from applecart.embedded.server.bodies import field_validation, other_type, read_object, take_in
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.creation import create, settle_namespace
 from applecart.embedded.server.deletion import DeleteOptions
 from applecart.embedded.server.documents import encode
-from applecart.embedded.server.field_owners import Manager, manager_of, reset_fields
+from applecart.embedded.server.field_owners import Manager, blank_of, manager_of, reset_fields
 from applecart.embedded.server.forms import Forms, sent
 from applecart.embedded.server.listing import ListOptions, Page, page
 from applecart.embedded.server.messages import Answer, ApiRequest, StreamAnswer
@@ -25,6 +28,8 @@ from applecart.embedded.server.patch_requests import APPLY_PATCH, patcher, refus
 from applecart.embedded.server.selection import Selection
 from applecart.embedded.server.updating import update
 from applecart.embedded.store.record import Record
+from applecart.embedded.structure.conform import conform
+from applecart.embedded.structure.types import type_of
 
 CREATE, UPDATE, PATCH = "CreateOptions", "UpdateOptions", "PatchOptions"
 
@@ -33,7 +38,7 @@ async def post(core: Core, request: ApiRequest, kind: Kind, namespace: str) -> A
     forms = Forms(core, request, kind)
     dry = is_dry_run(request.query, CREATE)
     manager = manager_of(request, CREATE)
-    document = read_object(request, kind, core.registry, CREATE)
+    document = read_object(request, kind, CREATE, core.registry.serves)
     result = create(core, request, kind, document, namespace, manager, is_dry_run=dry)
     return await _answer(forms, *result, status=201)
 
@@ -42,7 +47,7 @@ async def put(core: Core, request: ApiRequest, kind: Kind, key: Key, subresource
     forms = Forms(core, request, kind)
     dry = is_dry_run(request.query, UPDATE)
     manager = manager_of(request, UPDATE, subresource)
-    document = read_object(request, kind, core.registry, UPDATE)
+    document = read_object(request, kind, UPDATE, core.registry.serves)
     refuse_other_place(kind, key, document)
     record = find(core, kind, key)
     if record is None:
@@ -87,6 +92,9 @@ async def _apply(
         raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
     record = find(core, kind, key)
 
+    refuse_unnamed_type(applied)
+    refuse_undeclared(kind, applied)
+
     def make(live: Document | None) -> Document:
         merged = apply(
             live,
@@ -98,7 +106,7 @@ async def _apply(
             subresource=manager.subresource,
             now=core.clock.now(),
             reset=reset_fields(kind, manager.subresource),
-            is_custom=kind.is_custom,
+            blank=blank_of(kind),
         )
         refuse_other_place(kind, key, merged)
         return take_in(request, kind, merged, validation)
@@ -108,8 +116,9 @@ async def _apply(
             raise not_found(kind.resource, key.name)
         document = make(None)
         document["metadata"].setdefault("name", key.name)
-        if document["metadata"].get("uid"):
-            raise Refusal(409, "Conflict", f"uid mismatch: the provided object specified uid {document['metadata']['uid']}")
+        if uid := document["metadata"].get("uid"):  # an object of this identity does not exist
+            raise invalid(kind.resource, key.name, [invalid_field("metadata.uid", uid, "field is immutable")])
+        document["metadata"].pop("resourceVersion", None)
         result = create(core, request, kind, document, key.namespace, manager, is_dry_run=dry, is_applied=True)
         return await _answer(forms, *result, status=201)
     result = update(core, request, kind, key, record, make, manager, verb="patch", is_dry_run=dry, is_applied=True)
@@ -167,16 +176,50 @@ def refuse_other_place(kind: Kind, key: Key, document: Document) -> None:
 def _conformed(request: ApiRequest, kind: Kind, changed: Document, key: Key, validation: str) -> Document:
     """What a patch made, decoded like any other body; it fails as a bad patch."""
     try:
-        if (changed.get("apiVersion"), changed.get("kind")) != (kind.resource.api_version, kind.resource.kind):
-            raise bad_request(f"{changed.get('kind')} cannot be handled as a {kind.resource.kind}")
+        refuse_other_type(kind, changed)
         taken = take_in(request, kind, changed, validation)
     except Refusal as refusal:
         # The prefix names the type, which a patch does not have.
-        _, separator, why = refusal.message.partition(f"cannot be handled as a {kind.resource.kind}: ")
+        _, separator, why = refusal.message.partition(" cannot be handled as a ")
+        why = why.partition(": ")[2]
         value = encode(changed).decode()
         raise _bad_patch(value, why if separator else refusal.message) from None
     refuse_other_place(kind, key, taken)
     return taken
+
+
+def refuse_other_type(kind: Kind, changed: Document) -> None:
+    """A patch may not make another kind of an object; a type that is known is decoded first, and may fail at that."""
+    api_version, name = str(changed.get("apiVersion") or ""), str(changed.get("kind") or "")
+    if (api_version, name) == (kind.resource.api_version, kind.resource.kind):
+        return
+    if (known := type_of(api_version, name)) is not None:
+        conform(changed, known)
+    raise other_type((api_version, name), kind)
+
+
+def refuse_unnamed_type(applied: Any) -> None:
+    if isinstance(applied, dict) and not (applied.get("apiVersion") and applied.get("kind")):
+        group, _, version = str(applied.get("apiVersion") or "").rpartition("/")
+        raise bad_request(f"invalid object type: {group}/{version}, Kind={applied.get('kind') or ''}")
+
+
+def refuse_undeclared(kind: Kind, applied: Any) -> None:
+    """An apply owns what it names, so it may not name what the kind does not have."""
+    if not isinstance(applied, dict):
+        return
+    copy = msgspec.json.decode(encode(applied))
+    if kind.is_custom:
+        unknown = kind.rules.drop_unknown(copy)
+    else:
+        known = type_of(kind.resource.api_version, kind.resource.kind)
+        unknown = conform(copy, known).problems if known else []
+    if unknown:
+        path = unknown[0].removeprefix('unknown field "').removesuffix('"')
+        metadata = applied["metadata"] if isinstance(applied.get("metadata"), dict) else {}
+        about = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind.resource.group}/{kind.resource.version}"
+        about = f"{about}, Kind={kind.resource.kind}"
+        raise bad_request(f"failed to create typed patch object ({about}): .{path}: field not declared in schema")
 
 
 def _bad_patch(value: str, why: str) -> Refusal:

@@ -111,4 +111,8 @@ def _key(key: Any) -> str:
 def _why(error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error)
-    return f"yaml: line {mark.line + 1}: {problem}" if mark else f"yaml: {problem}"
+    if mark is None:
+        return f"yaml: {problem}"
+    # The real server's parser counts from zero where it parses and from one where it scans.
+    line = mark.line + 1 if isinstance(error, yaml.scanner.ScannerError) else max(mark.line, 1)
+    return f"yaml: line {line}: {problem}"

@@ -47,6 +47,7 @@ class SqliteLog:
         self._ids: dict[str, int] = {label: id for id, label in self._database.execute("SELECT id, label FROM resource")}
         self._queue: SimpleQueue[Entry | Job | None] = SimpleQueue()
         self._writer: threading.Thread | None = None
+        self._has_failed = False
         self.compacted = get_meta(self._database, "compacted")
         newest = self._database.execute("SELECT max(rev) FROM log").fetchone()[0] or 0
         self.revision = max(newest, get_meta(self._database, "boot"))
@@ -101,26 +102,29 @@ class SqliteLog:
         if self._writer and self._writer.is_alive():
             self._queue.put(None)
             await asyncio.to_thread(self._writer.join)
-            close_cleanly(self._database)
+            if not self._has_failed:
+                close_cleanly(self._database)
 
     # On the writer thread
 
     def _write_until_told(self) -> None:
-        while True:
+        is_told = False
+        while not is_told:
             batch, jobs, is_told = self._gather()
-            try:
-                if batch:
-                    self._commit(batch)
-            except sqlite3.Error as error:
-                self._loop.call_soon_threadsafe(self._failed, StoreFailed(explain(self._file, error)))
-                self._database.close()
-                return
-            if batch:
-                self._loop.call_soon_threadsafe(self._published, batch)
+            if batch and not self._has_failed:
+                self._commit_or_fail(batch)
             for job in jobs:
                 job()
-            if is_told:
-                return
+
+    def _commit_or_fail(self, batch: Sequence[Entry]) -> None:
+        try:
+            self._commit(batch)
+        except sqlite3.Error as error:
+            self._has_failed = True
+            self._database.close()  # what is not committed is gone, and jobs that still come are told
+            self._loop.call_soon_threadsafe(self._failed, StoreFailed(explain(self._file, error)))
+        else:
+            self._loop.call_soon_threadsafe(self._published, batch)
 
     def _gather(self) -> tuple[list[Entry], list[Job], bool]:
         """Everything that waits; blocks while there is nothing."""

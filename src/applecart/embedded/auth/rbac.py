@@ -1,0 +1,218 @@
+"""Role-based access control over the committed roles and bindings.
+
+What a user may do is derived once per (name, groups) and question, and is good until one of the four kinds changes: every
+request passes here, so a known question must cost microseconds. Grants only add up; what no rule allows is denied. Never
+looks at the objects a request is about.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from applecart.embedded.attributes import Attributes
+from applecart.embedded.auth.decision import Decision
+from applecart.embedded.auth.documents import Document, go_quoted, mapping, mappings, name_of, namespace_of, text
+from applecart.embedded.auth.rules import Rule, rules_of
+from applecart.embedded.auth.user import SERVICE_ACCOUNT_PREFIX, User
+from applecart.embedded.reader import Reader
+
+GROUP = "rbac.authorization.k8s.io"
+ROLES = f"roles.{GROUP}"
+CLUSTER_ROLES = f"clusterroles.{GROUP}"
+ROLE_BINDINGS = f"rolebindings.{GROUP}"
+CLUSTER_ROLE_BINDINGS = f"clusterrolebindings.{GROUP}"
+KINDS = (ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS)
+
+MOST_USERS = 4096  # remembered; a fleet has some hundred, a flood of impersonated names must not fill the memory
+MOST_ANSWERS = 2048  # per user; paths and namespaces are the caller's choice
+
+
+@dataclass(frozen=True, slots=True)
+class _Binding:
+    """One subject of a binding."""
+
+    name: str  # of the binding
+    source: str  # as a decision names it
+    namespace: str
+    role_kind: str
+    role_name: str
+
+
+@dataclass(slots=True)
+class _Grant:
+    """A rule and who gave it."""
+
+    reason: str
+    rule: Rule
+
+
+@dataclass(slots=True)
+class _Known:
+    """What has been derived for one user."""
+
+    grants: dict[str, tuple[list[_Grant], list[str]]] = field(default_factory=dict)
+    answers: dict[tuple[str, ...], tuple[list[tuple[tuple[str, ...], Decision]], Decision]] = field(default_factory=dict)
+
+
+class Rbac:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._revisions: list[int] = []
+        self._roles: dict[tuple[str, str], tuple[Rule, ...]] = {}
+        self._cluster_roles: dict[str, tuple[Rule, ...]] = {}
+        self._bindings: dict[tuple[str, str], dict[str, list[_Binding]]] = {}  # by subject, then namespace
+        self._cluster_bindings: dict[tuple[str, str], dict[str, list[_Binding]]] = {}
+        self._known: dict[tuple[str, tuple[str, ...]], _Known] = {}
+
+    def decide(self, user: User, attributes: Attributes) -> Decision:
+        changed_at = self._reader.changed_at
+        if [changed_at(kind) for kind in KINDS] != self._revisions:
+            self._reload()
+        known = self._known_of(user)
+        question: tuple[str, ...]
+        if attributes.is_resource:
+            a = attributes
+            question = (a.namespace, a.verb, a.group, a.resource, a.subresource)
+        else:
+            question = (attributes.verb, attributes.path)
+        answer = known.answers.get(question)
+        if answer is None:
+            if len(known.answers) >= MOST_ANSWERS:
+                known.answers.clear()
+            answer = known.answers[question] = self._answer(known, user, attributes)
+        allowances, denied = answer
+        for names, decision in allowances:
+            if not names or attributes.name in names:
+                return decision
+        return denied
+
+    def rules_for(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
+        """All rules that hold for a user in a namespace ("" for cluster-wide ones alone), and what could not be resolved."""
+        self._reload()
+        known = self._known_of(user)
+        grants, problems = self._grants(known, user, namespace)
+        return [grant.rule for grant in grants], problems
+
+    def rules_of_reference(self, reference: Document, namespace: str) -> tuple[Rule, ...] | None:
+        """The rules of the role that a binding in this namespace refers to; None when there is no such role."""
+        self._reload()
+        return self._resolve(text(reference.get("kind")), text(reference.get("name")), namespace)
+
+    def _known_of(self, user: User) -> _Known:
+        key = (user.name, user.groups)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= MOST_USERS:
+                self._known.clear()
+            known = self._known[key] = _Known()
+        return known
+
+    def _answer(
+        self, known: _Known, user: User, attributes: Attributes
+    ) -> tuple[list[tuple[tuple[str, ...], Decision]], Decision]:
+        a = attributes
+        grants, problems = self._grants(known, user, a.namespace if a.is_resource else "")
+        allowances = []
+        for grant in grants:
+            rule = grant.rule
+            if a.is_resource and rule.is_about(a.verb, a.group, a.resource, a.subresource):
+                allowances.append((rule.names, Decision(True, grant.reason)))
+            elif not a.is_resource and rule.allows_path(a.verb, a.path):
+                allowances.append(((), Decision(True, grant.reason)))
+            if allowances and not allowances[-1][0]:
+                break  # it allows every name, so later ones are never asked
+        return allowances, Decision(False, f"RBAC: {aggregated(problems)}" if problems else "")
+
+    def _grants(self, known: _Known, user: User, namespace: str) -> tuple[list[_Grant], list[str]]:
+        found = known.grants.get(namespace)
+        if found is None:
+            if len(known.grants) >= MOST_ANSWERS:
+                known.grants.clear()
+            grants: list[_Grant] = []
+            problems: list[str] = []
+            for binding in self._bindings_of(user, namespace):
+                rules = self._resolve(binding.role_kind, binding.role_name, binding.namespace)
+                if rules is None:
+                    problems.append(_unresolved(binding))
+                else:
+                    reason = f"RBAC: allowed by {binding.source}"
+                    grants.extend(_Grant(reason, rule) for rule in rules)
+            found = known.grants[namespace] = (grants, problems)
+        return found
+
+    def _bindings_of(self, user: User, namespace: str) -> Iterator[_Binding]:
+        subjects = [("User", user.name), *(("Group", group) for group in dict.fromkeys(user.groups))]
+        for table, scope in ((self._cluster_bindings, ""), (self._bindings, namespace)):
+            if table is self._bindings and not namespace:
+                continue
+            found: dict[str, _Binding] = {}
+            for subject in subjects:
+                for binding in table.get(subject, {}).get(scope, ()):
+                    found.setdefault(binding.name, binding)  # one that names the user and a group of theirs counts once
+            yield from (found[name] for name in sorted(found))
+
+    def _resolve(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...] | None:
+        if kind == "ClusterRole":
+            return self._cluster_roles.get(name)
+        return self._roles.get((namespace, name)) if kind == "Role" else None
+
+    def _reload(self) -> None:
+        """Read again the kinds that changed."""
+        reader = self._reader
+        revisions = [reader.changed_at(kind) for kind in KINDS]
+        if revisions == self._revisions:
+            return
+        previous = self._revisions or [-1] * len(KINDS)
+        changed = {kind for kind, was, is_ in zip(KINDS, previous, revisions, strict=True) if was != is_}
+        if ROLES in changed:
+            self._roles = {(namespace_of(role), name_of(role)): rules_of(role) for role in reader.each(ROLES)}
+        if CLUSTER_ROLES in changed:
+            self._cluster_roles = {name_of(role): rules_of(role) for role in reader.each(CLUSTER_ROLES)}
+        if ROLE_BINDINGS in changed:
+            self._bindings = _by_subject(reader.each(ROLE_BINDINGS), "RoleBinding")
+        if CLUSTER_ROLE_BINDINGS in changed:
+            self._cluster_bindings = _by_subject(reader.each(CLUSTER_ROLE_BINDINGS), "ClusterRoleBinding")
+        self._known.clear()
+        self._revisions = revisions
+
+
+def aggregated(problems: list[str]) -> str:
+    """Several errors as one text."""
+    unique = list(dict.fromkeys(problems))
+    return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
+
+
+def _by_subject(bindings: Iterable[Document], kind: str) -> dict[tuple[str, str], dict[str, list[_Binding]]]:
+    table: dict[tuple[str, str], dict[str, list[_Binding]]] = {}
+    for document in bindings:
+        namespace = namespace_of(document) if kind == "RoleBinding" else ""
+        role = mapping(document.get("roleRef"))
+        role_kind, role_name = text(role.get("kind")), text(role.get("name"))
+        shown = f"{name_of(document)}/{namespace}" if namespace else name_of(document)
+        seen: set[tuple[str, str]] = set()
+        for subject in mappings(document.get("subjects")):
+            who, described = _subject(subject, namespace)
+            if not who[0] or who in seen:
+                continue
+            seen.add(who)
+            source = f"{kind} {go_quoted(shown)} of {role_kind} {go_quoted(role_name)} to {described}"
+            binding = _Binding(shown, source, namespace, role_kind, role_name)
+            table.setdefault(who, {}).setdefault(namespace, []).append(binding)
+    return table
+
+
+def _subject(subject: Document, namespace: str) -> tuple[tuple[str, str], str]:
+    """Whom a subject means, and how a decision names it; a kind of "" means nobody."""
+    kind, name = text(subject.get("kind")), text(subject.get("name"))
+    if kind in ("User", "Group"):
+        return (kind, name), f"{kind} {go_quoted(name)}"
+    account_namespace = text(subject.get("namespace")) or namespace
+    if kind != "ServiceAccount" or not account_namespace:
+        return ("", ""), ""
+    user = f"{SERVICE_ACCOUNT_PREFIX}{account_namespace}:{name}"
+    return ("User", user), f"ServiceAccount {go_quoted(f'{name}/{account_namespace}')}"
+
+
+def _unresolved(binding: _Binding) -> str:
+    if binding.role_kind not in ("Role", "ClusterRole"):
+        return f"unsupported role reference kind: {go_quoted(binding.role_kind)}"
+    return f"{binding.role_kind.lower()}.{GROUP} {go_quoted(binding.role_name)} not found"

@@ -1,0 +1,134 @@
+"""Rules of roles: what one allows, and whether rules cover others.
+
+A rule is about resources or about paths. Everything in it is an exact word, except `*` for everything, `*/scale` for a
+subresource of everything, and a path that ends in `*`. A rule with names says nothing about requests without a name. Pure:
+knows no bindings and no users.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from applecart.embedded.auth.documents import Document, go_list, mapping, mappings, texts
+
+ALL = "*"
+MOST_SINGLE_RULES = 100_000  # of one comparison; the largest role of a cluster has some hundred, and lists multiply
+
+
+class TooManyRules(Exception):
+    """A role whose lists multiply to more than anybody can compare."""
+
+
+class Rule(msgspec.Struct, frozen=True):
+    verbs: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+    def is_about(self, verb: str, group: str, resource: str, subresource: str) -> bool:
+        """Whether it allows the verb on the resource, for objects of `names` when there are any."""
+        if not (ALL in self.verbs or verb in self.verbs) or not (ALL in self.groups or group in self.groups):
+            return False
+        if ALL in self.resources:
+            return True
+        if not subresource:
+            return resource in self.resources
+        return f"{resource}/{subresource}" in self.resources or f"*/{subresource}" in self.resources
+
+    def allows_path(self, verb: str, path: str) -> bool:
+        return (ALL in self.verbs or verb in self.verbs) and any(_path_covers(one, path) for one in self.paths)
+
+    def document(self) -> Document:
+        members = {
+            "apiGroups": self.groups,
+            "nonResourceURLs": self.paths,
+            "resourceNames": self.names,
+            "resources": self.resources,
+            "verbs": self.verbs,
+        }
+        return {name: list(value) for name, value in members.items() if value}
+
+    def __str__(self) -> str:
+        members = {
+            "APIGroups": self.groups,
+            "Resources": self.resources,
+            "NonResourceURLs": self.paths,
+            "ResourceNames": self.names,
+            "Verbs": self.verbs,
+        }
+        return "{" + ", ".join(f"{name}:{go_list(value)}" for name, value in members.items() if value) + "}"
+
+
+def read_rule(document: object) -> Rule:
+    rule = mapping(document)
+    return Rule(
+        texts(rule.get("verbs")),
+        texts(rule.get("apiGroups")),
+        texts(rule.get("resources")),
+        texts(rule.get("resourceNames")),
+        texts(rule.get("nonResourceURLs")),
+    )
+
+
+def rules_of(role: Document) -> tuple[Rule, ...]:
+    """The rules of a Role or ClusterRole."""
+    return tuple(read_rule(one) for one in mappings(role.get("rules")))
+
+
+def missing(held: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
+    """Which parts of the wanted rules are not covered, one verb, resource and name each.
+
+    Raises TooManyRules instead of comparing for minutes.
+    """
+    lacking = []
+    for count, single in enumerate(_single_rules(wanted)):
+        if count >= MOST_SINGLE_RULES:
+            raise TooManyRules
+        if not any(_covers(one, single) for one in held):
+            lacking.append(single)
+    return lacking
+
+
+def compacted(singles: Iterable[Rule]) -> list[Rule]:
+    """Single rules about the same thing as one rule with all their verbs; those about paths stay apart."""
+    verbs: dict[tuple[tuple[str, ...], ...], list[str]] = {}
+    kept = []
+    for rule in singles:
+        if rule.paths:
+            kept.append(rule)
+        else:
+            verbs.setdefault((rule.groups, rule.resources, rule.names), []).extend(rule.verbs)
+    return kept + [Rule(tuple(every), *about) for about, every in verbs.items()]
+
+
+def _single_rules(rules: Iterable[Rule]) -> Iterator[Rule]:
+    for rule in rules:
+        for group in rule.groups:
+            for resource in rule.resources:
+                for verb in rule.verbs:
+                    for name in rule.names or ("",):
+                        yield Rule((verb,), (group,), (resource,), (name,) if rule.names else ())
+        for path in rule.paths:
+            for verb in rule.verbs:
+                yield Rule((verb,), paths=(path,))
+
+
+def _covers(held: Rule, single: Rule) -> bool:
+    if ALL not in held.verbs and single.verbs[0] not in held.verbs:
+        return False
+    if single.paths:
+        return any(_path_covers(one, single.paths[0]) for one in held.paths) and not held.names
+    if ALL not in held.groups and single.groups[0] not in held.groups:
+        return False
+    if held.names and (not single.names or single.names[0] not in held.names):
+        return False
+    resource = single.resources[0]
+    if ALL in held.resources or resource in held.resources:
+        return True
+    _, slash, subresource = resource.partition("/")
+    return bool(slash) and f"*/{subresource}" in held.resources
+
+
+def _path_covers(pattern: str, path: str) -> bool:
+    return pattern == path or (pattern.endswith(ALL) and path.startswith(pattern.rstrip(ALL)))

@@ -1,0 +1,1 @@
+"""Removes objects whose owners are gone: the owner-reference garbage collector."""

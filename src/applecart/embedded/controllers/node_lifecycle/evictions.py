@@ -1,0 +1,127 @@
+"""Makes Pods leave Nodes with a NoExecute taint, whoever put it there, when the time that they tolerate it is over.
+
+The time counts from when we saw the taint, on our monotonic clock; a restart and a gap in which the API could not be read
+begin it anew, so an outage of the control plane never evicts anybody (I12). Before a Pod is deleted, a live read of the Node
+must show that the taint still stands. Only asks for the deletion, with the Pod's own grace: finalizers are others' work (I5).
+"""
+
+from datetime import timedelta
+
+from applecart.api.events import NORMAL
+from applecart.api.meta import Key
+from applecart.api.nodes import Node
+from applecart.api.pods import Pod
+from applecart.clock import Clock
+from applecart.embedded.controllers.node_lifecycle.heartbeats import Heartbeats
+from applecart.embedded.controllers.node_lifecycle.nodes import BY_NODE
+from applecart.embedded.controllers.node_lifecycle.taints import taints_that_evict, taints_that_still_evict
+from applecart.embedded.controllers.node_lifecycle.timing import Timing
+from applecart.embedded.controllers.node_lifecycle.tolerance import FOREVER, tolerated_s
+from applecart.embedded.controllers.pod_garbage.removal import delete_pod, disrupted, write_pod_status
+from applecart.kube.cache import Change
+from applecart.kube.client import Client
+from applecart.kube.controller import Controller
+from applecart.kube.errors import NotFound
+from applecart.kube.events import Recorder
+from applecart.kube.informer import Informer
+from applecart.kube.results import DONE, Result, again_in
+from applecart.kube.workqueue import WorkQueue
+from applecart.observe.logs import logger
+
+WORKERS = 8
+REASON = "DeletionByTaintManager"
+MESSAGE = "Taint manager: deleting due to NoExecute taint"
+EVENT = "TaintManagerEviction"
+
+log = logger(__name__)
+
+
+class Evictions:
+    def __init__(
+        self,
+        client: Client,
+        nodes: Informer[Node],
+        pods: Informer[Pod],
+        heartbeats: Heartbeats,
+        recorder: Recorder,
+        clock: Clock,
+        timing: Timing,
+    ) -> None:
+        self._client = client
+        self._nodes = nodes
+        self._pods = pods
+        self._heartbeats = heartbeats
+        self._recorder = recorder
+        self._clock = clock
+        self._timing = timing
+        self._since: dict[Key, tuple[str, float]] = {}  # uid of a Pod that must leave, and since when
+        queue: WorkQueue[Key] = WorkQueue(clock)
+        self.controller = Controller("evictions", self.reconcile, queue, clock, workers=WORKERS, deadline_s=timing.deadline_s)
+        self.controller.watch(pods, when=_moves_or_tolerates)
+        self.controller.watch(nodes, keys_of=self._pods_on, when=_taints_changed)
+
+    def restart(self) -> None:
+        """Everybody's time begins anew."""
+        now_s = self._clock.monotonic()
+        self._since = {key: (uid, now_s) for key, (uid, _) in self._since.items()}
+
+    async def reconcile(self, key: Key) -> Result:
+        pod = self._pods.get(key)
+        node = self._nodes.get(Key("", pod.spec.node_name)) if pod is not None else None
+        if pod is None or pod.is_being_deleted:
+            self._since.pop(key, None)
+            return DONE
+        stay_s = tolerated_s(pod.spec.tolerations, taints_that_evict(node)) if node is not None else FOREVER
+        if stay_s is FOREVER or node is None:
+            if self._since.pop(key, None) is not None:
+                self._recorder.event(pod, NORMAL, EVENT, f"Cancelling deletion of Pod {key}")
+            return DONE
+        now_s = self._clock.monotonic()
+        left_s = self._seen_since_s(pod, now_s) + stay_s - now_s
+        if left_s > 0:
+            return again_in(timedelta(seconds=left_s))
+        if stay_s > 0 and not self._heartbeats.is_attentive(now_s):
+            return again_in(timedelta(seconds=self._timing.look_every_s))
+        if not await self._must_leave(pod, node):
+            return again_in(timedelta(seconds=self._timing.look_every_s))
+        await self._evict(pod)
+        return DONE
+
+    def _seen_since_s(self, pod: Pod, now_s: float) -> float:
+        uid, since_s = self._since.get(pod.key, ("", now_s))
+        if uid != pod.uid:
+            since_s = now_s
+        self._since[pod.key] = (pod.uid, since_s)
+        return since_s
+
+    async def _must_leave(self, pod: Pod, node: Node) -> bool:
+        """What the API holds now: the cache may not have heard yet that the taint is gone or the host back."""
+        try:
+            live = await self._client.get(Node, node.key)
+        except NotFound:
+            return False
+        return live.uid == node.uid and tolerated_s(pod.spec.tolerations, taints_that_still_evict(live)) is not FOREVER
+
+    async def _evict(self, pod: Pod) -> None:
+        self._recorder.event(pod, NORMAL, EVENT, f"Marking for deletion Pod {pod.key}")
+        log.bind(pod.key).warning("a Pod leaves a Node with a NoExecute taint", node=pod.spec.node_name)
+        condition = disrupted(pod, REASON, MESSAGE, self._clock.now())
+        if await write_pod_status(self._client, pod, condition):
+            await delete_pod(self._client, pod)
+        self._since.pop(pod.key, None)
+
+    def _pods_on(self, node: Node) -> list[Key]:
+        return [pod.key for pod in self._pods.by_index(BY_NODE, node.name)]
+
+
+def _moves_or_tolerates(change: Change[Pod]) -> bool:
+    old, new = change.old, change.new
+    if old is None or new is None:
+        return True
+    return (old.spec.node_name, old.spec.tolerations) != (new.spec.node_name, new.spec.tolerations)
+
+
+def _taints_changed(change: Change[Node]) -> bool:
+    before = taints_that_evict(change.old) if change.old is not None else ()
+    after = taints_that_evict(change.new) if change.new is not None else ()
+    return before != after

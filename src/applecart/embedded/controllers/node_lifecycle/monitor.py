@@ -1,0 +1,102 @@
+"""Looks at all Nodes every few seconds: who is silent, how the fleet looks as a whole, whose Pods may have to leave.
+
+A look waits until the API can be read: while it cannot (`Informer.following`), no look happens and no silence counts, and the
+first look after such a gap treats everybody as after a restart. The same when the whole fleet was dark and a Node comes back.
+Only decides and queues; `nodes.py` and `evictions.py` act.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from applecart.api.coordination import Lease
+from applecart.api.events import NORMAL
+from applecart.api.meta import Key
+from applecart.api.nodes import Node
+from applecart.clock import Clock
+from applecart.embedded.controllers.node_lifecycle.disruption import Outlook, Turns, outlook, zone_of
+from applecart.embedded.controllers.node_lifecycle.heartbeats import Heartbeats, seen
+from applecart.embedded.controllers.node_lifecycle.nodes import LEASES
+from applecart.embedded.controllers.node_lifecycle.taints import is_told_to_leave, lost_key
+from applecart.embedded.controllers.node_lifecycle.timing import Timing
+from applecart.embedded.controllers.node_lifecycle.verdict import was_ready
+from applecart.kube.cache import Change
+from applecart.kube.events import Recorder
+from applecart.kube.informer import Informer
+from applecart.observe.logs import logger
+
+log = logger(__name__)
+
+
+class Monitor:
+    def __init__(
+        self,
+        nodes: Informer[Node],
+        leases: Informer[Lease],
+        heartbeats: Heartbeats,
+        recorder: Recorder,
+        clock: Clock,
+        timing: Timing,
+    ) -> None:
+        self._nodes = nodes
+        self._leases = leases
+        self._heartbeats = heartbeats
+        self._recorder = recorder
+        self._clock = clock
+        self._timing = timing
+        self._turns = Turns()
+        self._outlook: Outlook | None = None
+        self._given_up: set[str] = set()  # names of Nodes whose turn has come
+        nodes.on_change(self._node_changed)
+
+    async def run(self, after_gap: Callable[[], None], looked: Callable[[], None]) -> None:
+        """Look until cancelled. `after_gap` is called before anybody can act on what a gap hid."""
+        while True:
+            await self._nodes.following()
+            await self._leases.following()
+            if self._look(self._clock.monotonic()):
+                after_gap()
+            looked()
+            await asyncio.sleep(self._timing.look_every_s)
+
+    def may_execute(self, node: Node) -> bool:
+        """Whether a lost Node may have the taint that makes Pods leave; until the fleet was looked at, what stands stays."""
+        if self._outlook is None:
+            return is_told_to_leave(node)
+        return not self._outlook.is_dark and (node.name in self._given_up or is_told_to_leave(node))
+
+    def _look(self, now_s: float) -> bool:
+        known = list(self._nodes)
+        is_gap = self._heartbeats.look(now_s, [seen(node, self._leases.get(Key(LEASES, node.name))) for node in known])
+        if is_gap and self._outlook is not None:
+            log.warning("the API could not be read for a while; every Node gets a fresh grace period")
+        was_dark = self._outlook is not None and self._outlook.is_dark
+        now = outlook([(node, was_ready(node) and not self._heartbeats.is_silent(node.name)) for node in known], self._timing)
+        self._outlook = now
+        if now.is_dark and not was_dark and known:
+            log.error("no Node is ready; nobody is evicted until one is", nodes=len(known))
+        elif was_dark and not now.is_dark:
+            log.warning("a Node is ready again; every Node gets a fresh grace period")
+            self._heartbeats.forgive(now_s)
+        self._give_up_in_turn(known, now, now_s)
+        return is_gap
+
+    def _give_up_in_turn(self, known: list[Node], now: Outlook, now_s: float) -> None:
+        waiting = {node.name for node in known if lost_key(node) or self._heartbeats.is_silent(node.name)}
+        self._given_up &= waiting
+        if now.is_dark:
+            self._given_up.clear()
+            return
+        for node in known:
+            if node.name in waiting and node.name not in self._given_up:
+                rate = now.nodes_per_s.get(zone_of(node), self._timing.nodes_per_s)
+                if is_told_to_leave(node) or self._turns.take(zone_of(node), rate, now_s):
+                    self._given_up.add(node.name)
+
+    def _node_changed(self, change: Change[Node]) -> None:
+        name = change.key.name
+        if change.old is None and change.new is not None:
+            text = f"Node {name} event: Registered Node {name} in Controller"
+            self._recorder.event(change.new, NORMAL, "RegisteredNode", text)
+        elif change.new is None and change.old is not None:
+            text = f"Node {name} event: Removing Node {name} from Controller"
+            self._recorder.event(change.old, NORMAL, "RemovingNode", text)

@@ -1,0 +1,94 @@
+"""Which node a Pod gets, or the sentence why none.
+
+Pods come in few shapes, so what only depends on shape and facts is judged once and kept until a Node changes; a decision then
+walks the liked nodes only and stops at the first group with room. A refusal is kept until anything changes: a thousand Pods
+that wait for the same full fleet cost one judgement. Pure: the same fleet and Pod give the same answer.
+"""
+
+from collections import OrderedDict
+
+import msgspec
+
+from applecart.embedded.controllers.scheduler import messages
+from applecart.embedded.controllers.scheduler.filter import has_room, refused_by_facts, refuses_all, shortage
+from applecart.embedded.controllers.scheduler.score import Liking, emptiness, liking
+from applecart.embedded.controllers.scheduler.state import Fleet, NodeRoom
+from applecart.embedded.controllers.scheduler.wants import Shape
+
+KEPT_SHAPES = 256  # a fleet has tens; more only costs judging again
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """A node, or why there is none."""
+
+    node: str = ""
+    message: str = ""
+
+
+class _Judged(msgspec.Struct):
+    """A shape against all nodes."""
+
+    facts_version: int
+    liked: tuple[tuple[NodeRoom, ...], ...]  # the nodes that facts allow, best liked first
+    reasons: tuple[str, ...]  # of the others
+    refusal: str = ""
+    refusal_version: int = -1
+
+
+class Decider:
+    def __init__(self, fleet: Fleet, *, packing: bool = False) -> None:
+        self._fleet = fleet
+        self._packing = packing
+        self._kept: OrderedDict[Shape, _Judged] = OrderedDict()
+
+    def decide(self, shape: Shape) -> Decision:
+        judged = self._judged(shape)
+        if judged.refusal_version == self._fleet.version:
+            return Decision(message=judged.refusal)
+        if not refuses_all(shape):
+            for group in judged.liked:
+                best = self._best(shape, group)
+                if best is not None:
+                    return Decision(node=best.facts.name)
+        judged.refusal, judged.refusal_version = self._refusal(shape, judged), self._fleet.version
+        return Decision(message=judged.refusal)
+
+    def _best(self, shape: Shape, group: tuple[NodeRoom, ...]) -> NodeRoom | None:
+        best, best_left = None, 0
+        for room in group:  # sorted by name, so the first of equals stays
+            if not has_room(shape, room):
+                continue
+            left = emptiness(room.facts, room.free, room.pod_count)
+            left = -left if self._packing else left
+            if best is None or left > best_left:
+                best, best_left = room, left
+        return best
+
+    def _judged(self, shape: Shape) -> _Judged:
+        kept = self._kept.get(shape)
+        if kept is not None and kept.facts_version == self._fleet.facts_version:
+            self._kept.move_to_end(shape)
+            return kept
+        groups: dict[Liking, list[NodeRoom]] = {}
+        reasons = []
+        for room in sorted(self._fleet, key=lambda room: room.facts.name):
+            if reason := refused_by_facts(shape, room.facts):
+                reasons.append(reason)
+            else:
+                groups.setdefault(liking(shape, room.facts), []).append(room)
+        liked = tuple(tuple(groups[like]) for like in sorted(groups))
+        self._kept[shape] = judged = _Judged(self._fleet.facts_version, liked, tuple(reasons))
+        self._kept.move_to_end(shape)
+        if len(self._kept) > KEPT_SHAPES:
+            self._kept.popitem(last=False)
+        return judged
+
+    def _refusal(self, shape: Shape, judged: _Judged) -> str:
+        allowed = [room for group in judged.liked for room in group]
+        node_count = len(allowed) + len(judged.reasons)
+        if why := refuses_all(shape):
+            return messages.refused_everywhere(node_count, why, may_preempt=shape.may_preempt)
+        short = [found for room in allowed if (found := shortage(shape, room)) is not None]
+        reasons = [*judged.reasons, *(reason for found in short for reason in found.reasons)]
+        held_by_pods = sum(found.is_held_by_pods for found in short)
+        return messages.unschedulable(node_count, reasons, held_by_pods, may_preempt=shape.may_preempt)

@@ -1,0 +1,100 @@
+"""Classes that Pods refer to: how important they are (PriorityClass), what runs them (RuntimeClass)."""
+
+from typing import Any
+
+from applecart.embedded.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from applecart.embedded.kinds.metadata import IMMUTABLE
+from applecart.embedded.kinds.names import label_problems
+from applecart.embedded.kinds.pod_admission import SYSTEM_CLASSES
+from applecart.embedded.kinds.pod_scheduling import validate_tolerations
+from applecart.embedded.kinds.resource_names import validate_requirements
+from applecart.embedded.kinds.rules import Document, Rules
+from applecart.embedded.kinds.selectors import validate_labels
+
+PRIORITY_MAX = 1_000_000_000
+SYSTEM_PREFIX = "system-"
+_POLICIES = ("PreemptLowerPriority", "Never")
+
+
+class PriorityClassRules(Rules):
+    validates_updates_alone = True
+
+    def default(self, obj: Document) -> None:
+        obj.setdefault("value", 0)
+        if obj.get("preemptionPolicy") is None:
+            obj["preemptionPolicy"] = "PreemptLowerPriority"
+
+    def prepare_create(self, obj: Document) -> None:
+        obj["metadata"]["generation"] = 1
+
+    def validate(self, obj: Document) -> list[FieldError]:
+        errors: list[FieldError] = []
+        name, value = obj["metadata"].get("name") or "", obj["value"]
+        if name.startswith(SYSTEM_PREFIX):
+            problem = _system_problem(name, value, bool(obj.get("globalDefault")))
+            if problem:
+                text = f"priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. error: {problem}"
+                errors.append(forbidden("metadata.name", text))
+        elif value > PRIORITY_MAX:
+            text = f"maximum allowed value of a user defined priority is {PRIORITY_MAX}"
+            errors.append(forbidden("value", text))
+        if obj["preemptionPolicy"] not in _POLICIES:
+            errors.append(not_supported("preemptionPolicy", obj["preemptionPolicy"], _POLICIES))
+        return errors
+
+    def validate_update(self, obj: Document, old: Document) -> list[FieldError]:
+        errors: list[FieldError] = []
+        if obj["value"] != (old.get("value") or 0):
+            errors.append(forbidden("value", "may not be changed in an update."))
+        if obj["preemptionPolicy"] != old.get("preemptionPolicy"):
+            errors.append(invalid("preemptionPolicy", obj["preemptionPolicy"], IMMUTABLE))
+        return errors
+
+
+def _system_problem(name: str, value: int, is_default: bool) -> str:
+    known = SYSTEM_CLASSES.get(name)
+    if known is None:
+        return f"{name} is not a known system priority class"
+    if known != value:
+        return f"value of {name} PriorityClass must be {known}"
+    if is_default:
+        return f"globalDefault of {name} PriorityClass must be false"
+    return ""
+
+
+class RuntimeClassRules(Rules):
+    creates_on_update = True
+    updates_unconditionally = False
+
+    def default(self, obj: Document) -> None:
+        obj.setdefault("handler", "")
+
+    def validate(self, obj: Document) -> list[FieldError]:
+        errors: list[FieldError] = []
+        handler = obj["handler"]
+        if not handler:
+            errors.append(required("handler"))
+        else:
+            errors += [invalid("handler", handler, problem) for problem in label_problems(handler)]
+        if obj.get("overhead") is not None:
+            validate_requirements({"limits": obj["overhead"].get("podFixed")}, "overhead", errors)
+        scheduling = obj.get("scheduling")
+        if scheduling is not None:
+            validate_labels(scheduling.get("nodeSelector"), "scheduling.nodeSelector", errors)
+            _validate_tolerations(scheduling.get("tolerations") or [], "scheduling.tolerations", errors)
+        return errors
+
+    def validate_update(self, obj: Document, old: Document) -> list[FieldError]:
+        if obj["handler"] == old.get("handler"):
+            return []
+        return [invalid("handler", obj["handler"], IMMUTABLE)]
+
+
+def _validate_tolerations(tolerations: list[dict[str, Any]], path: str, errors: list[FieldError]) -> None:
+    validate_tolerations(tolerations, errors, path)
+    seen = []
+    for index, toleration in enumerate(tolerations):
+        key = [toleration.get(name) or "" for name in ("key", "operator", "value", "effect")]
+        if key in seen:
+            errors.append(duplicate(f"{path}[{index}]", toleration))
+        seen.append(key)

@@ -1,0 +1,200 @@
+"""Which names, keys and values the API accepts, and the sentence for each that it does not.
+
+Every function answers a list of sentences, empty when the text is fine. The sentences are a real server's, regular expression
+included: people search for them. Nothing here knows which field it looks at. Lengths are counted in bytes, as on the wire.
+"""
+
+import re
+from functools import lru_cache
+
+LABEL_MAX_BYTES = 63  # of one DNS label, of a label's value and of the name part of its key
+SUBDOMAIN_MAX_BYTES = 253
+PORT_NAME_MAX_BYTES = 15
+CACHED_TEXTS = 4096  # label keys and values repeat from object to object; a fleet has a few hundred
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_VALUE = f"({_KEY})?"
+_CONFIG_KEY = "[-._a-zA-Z0-9]+"
+_HEADER = "[-A-Za-z0-9]+"
+
+_is_label = re.compile(_LABEL).fullmatch
+_is_subdomain = re.compile(_SUBDOMAIN).fullmatch
+_is_label_1035 = re.compile(_LABEL_1035).fullmatch
+_is_key = re.compile(_KEY).fullmatch
+_is_value = re.compile(_VALUE).fullmatch
+_is_config_key = re.compile(_CONFIG_KEY).fullmatch
+_is_header = re.compile(_HEADER).fullmatch
+_is_port_charset = re.compile("[-a-z0-9]+").fullmatch
+_is_env_name = re.compile("[ -<>-~]+").fullmatch  # printable ASCII without "="
+_has_letter = re.compile("[a-z]").search
+
+
+def _said(what: str, pattern: str, *examples: str) -> str:
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return f"{what} (e.g. {shown}regex used for validation is '{pattern}')"
+
+
+_ENDS = "and must start and end with an alphanumeric character"
+_LABEL_SAID = _said(
+    f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS}",
+    _LABEL,
+    "my-name",
+    "123-abc",
+)
+_SUBDOMAIN_SAID = _said(
+    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS}",
+    _SUBDOMAIN,
+    "example.com",
+)
+_LABEL_1035_SAID = _said(
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character",
+    _LABEL_1035,
+    "my-name",
+    "abc-123",
+)
+_KEY_SAID = _said(f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS}", _KEY, "MyName", "my.name", "123-abc")
+_VALUE_SAID = _said(
+    f"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', {_ENDS}",
+    _VALUE,
+    "MyValue",
+    "my_value",
+    "12345",
+)
+_CONFIG_KEY_SAID = _said(
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+    _CONFIG_KEY,
+    "key.name",
+    "KEY_NAME",
+    "key-name",
+)
+_HEADER_SAID = _said("a valid HTTP header must consist of alphanumeric characters or '-'", _HEADER, "X-Header-Name")
+_ENV_SAID = "a valid environment variable name must consist only of printable ASCII characters other than '='"
+
+
+def size_bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def at_most(count: int, unit: str = "characters") -> str:
+    return f"must be no more than {count} {unit}"
+
+
+def label_problems(text: str, is_prefix: bool = False) -> list[str]:
+    """RFC 1123 label: names of namespaces, containers and volumes."""
+    text = _completed(text) if is_prefix else text
+    problems = [at_most(LABEL_MAX_BYTES)] if size_bytes(text) > LABEL_MAX_BYTES else []
+    if not _is_label(text):
+        problems.append("must not contain dots" if _is_subdomain(text) else _LABEL_SAID)
+    return problems
+
+
+def subdomain_problems(text: str, is_prefix: bool = False) -> list[str]:
+    """RFC 1123 subdomain: names of most objects."""
+    text = _completed(text) if is_prefix else text
+    problems = [at_most(SUBDOMAIN_MAX_BYTES)] if size_bytes(text) > SUBDOMAIN_MAX_BYTES else []
+    if not _is_subdomain(text):
+        problems.append(_SUBDOMAIN_SAID)
+    return problems
+
+
+def label_1035_problems(text: str, is_prefix: bool = False) -> list[str]:
+    """RFC 1035 label: starts with a letter."""
+    text = _completed(text) if is_prefix else text
+    problems = [at_most(LABEL_MAX_BYTES)] if size_bytes(text) > LABEL_MAX_BYTES else []
+    if not _is_label_1035(text):
+        problems.append(_LABEL_1035_SAID)
+    return problems
+
+
+def path_segment_problems(text: str, is_prefix: bool = False) -> list[str]:
+    """Anything that stays one segment of a URL: names of RBAC objects."""
+    if not is_prefix and text in (".", ".."):
+        return [f"may not be '{text}'"]
+    return [f"may not contain '{character}'" for character in "/%" if character in text]
+
+
+def qualified_name_problems(text: str, is_prefix: bool = False) -> list[str]:
+    """A label's key, an annotation's key, a finalizer, a resource: a name with an optional DNS prefix."""
+    return list(_qualified_name_problems(text))
+
+
+def annotation_key_problems(text: str, is_prefix: bool = False) -> list[str]:
+    return list(_qualified_name_problems(text.lower()))
+
+
+def label_value_problems(text: str, is_prefix: bool = False) -> list[str]:
+    return list(_label_value_problems(text))
+
+
+def config_key_problems(text: str, is_prefix: bool = False) -> list[str]:
+    """A key of a ConfigMap or Secret: it becomes a file name."""
+    problems = [at_most(SUBDOMAIN_MAX_BYTES)] if size_bytes(text) > SUBDOMAIN_MAX_BYTES else []
+    if not _is_config_key(text):
+        problems.append(_CONFIG_KEY_SAID)
+    if text in (".", ".."):
+        problems.append(f"must not be '{text}'")
+    elif text.startswith(".."):
+        problems.append("must not start with '..'")
+    return problems
+
+
+def env_name_problems(text: str, is_prefix: bool = False) -> list[str]:
+    if not text:
+        return ["environment variable name must be non-empty"]
+    return [] if _is_env_name(text) else [_ENV_SAID]
+
+
+def port_name_problems(text: str, is_prefix: bool = False) -> list[str]:
+    problems = [at_most(PORT_NAME_MAX_BYTES)] if size_bytes(text) > PORT_NAME_MAX_BYTES else []
+    if not _is_port_charset(text):
+        problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not _has_letter(text):
+        problems.append("must contain at least one letter (a-z)")
+    if "--" in text:
+        problems.append("must not contain consecutive hyphens")
+    if text.startswith("-") or text.endswith("-"):
+        problems.append("must not begin or end with a hyphen")
+    return problems
+
+
+def header_name_problems(text: str, is_prefix: bool = False) -> list[str]:
+    return [] if _is_header(text) else [_HEADER_SAID]
+
+
+def _completed(prefix: str) -> str:
+    """A prefix may end in a dash, because more will follow."""
+    return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+
+
+@lru_cache(CACHED_TEXTS)
+def _qualified_name_problems(text: str) -> tuple[str, ...]:
+    prefix, slash, name = text.rpartition("/")
+    if "/" in prefix:
+        return (f"a valid label key {_KEY_SAID} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",)
+    problems = []
+    if slash and not prefix:
+        problems.append("prefix part must be non-empty")
+    elif slash:
+        if size_bytes(prefix) > SUBDOMAIN_MAX_BYTES:
+            problems.append(f"prefix part {at_most(SUBDOMAIN_MAX_BYTES, 'bytes')}")
+        if not _is_subdomain(prefix):
+            problems.append(f"prefix part {_SUBDOMAIN_SAID}")
+    if not name:
+        problems.append("name part must be non-empty")
+    elif size_bytes(name) > LABEL_MAX_BYTES:
+        problems.append(f"name part {at_most(LABEL_MAX_BYTES, 'bytes')}")
+    if not _is_key(name):
+        problems.append(f"name part {_KEY_SAID}")
+    return tuple(problems)
+
+
+@lru_cache(CACHED_TEXTS)
+def _label_value_problems(text: str) -> tuple[str, ...]:
+    problems = [at_most(LABEL_MAX_BYTES, "bytes")] if size_bytes(text) > LABEL_MAX_BYTES else []
+    if not _is_value(text):
+        problems.append(_VALUE_SAID)
+    return tuple(problems)

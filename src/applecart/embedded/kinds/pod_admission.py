@@ -1,0 +1,113 @@
+"""What is decided about a new Pod from other objects: its priority, its runtime class, how long it outlives its node.
+
+Pure functions of a Pod and a `Reader`; a refusal names the Pod. The handlers call them after defaults and before validation.
+"""
+
+from typing import Any
+
+from applecart.api.meta import Resource
+from applecart.embedded.field_errors import quoted
+from applecart.embedded.kinds.rules import Document
+from applecart.embedded.reader import Reader
+from applecart.embedded.refusals import Refusal, forbidden
+
+PODS = Resource("", "v1", "Pod", "pods")
+PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
+RUNTIME_CLASSES = "runtimeclasses.node.k8s.io"
+LOST_NODE_S = 300  # how long a Pod stays on a node that is not ready or not heard of
+NOT_READY = "node.kubernetes.io/not-ready"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+# Two classes every cluster has; their names and values are part of the API.
+SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+def tolerate_lost_node(spec: dict[str, Any]) -> None:
+    """Tolerations that keep a Pod on a lost node for a while, unless it says something about such nodes itself."""
+    tolerations = spec.get("tolerations") or ()
+    for taint in (NOT_READY, UNREACHABLE):
+        if any(_covers(toleration, taint) for toleration in tolerations):
+            continue
+        added = {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": LOST_NODE_S}
+        tolerations = spec["tolerations"] = [*tolerations, added]
+
+
+def _covers(toleration: dict[str, Any], taint: str) -> bool:
+    return toleration.get("key") in (taint, "", None) and toleration.get("effect") in ("NoExecute", "", None)
+
+
+def admit_priority(pod: Document, reader: Reader) -> None:
+    """Sets the priority that the Pod's class gives; a Pod may not choose another."""
+    spec = pod["spec"]
+    name, priority, policy = _priority_of(pod, spec.get("priorityClassName") or "", reader)
+    if name:
+        spec["priorityClassName"] = name
+    asked = spec.get("priority")
+    if asked is not None and asked != priority:
+        raise _rejected(
+            pod,
+            f"the integer value of priority ({asked}) must not be provided in pod spec; "
+            f"priority admission controller computed {priority} from the given PriorityClass name",
+        )
+    spec["priority"] = priority
+    wanted = spec.get("preemptionPolicy")
+    if wanted is not None and wanted != policy:
+        raise _rejected(
+            pod,
+            f"the string value of PreemptionPolicy ({wanted}) must not be provided in pod spec; "
+            f"priority admission controller computed {policy} from the given PriorityClass name",
+        )
+    spec["preemptionPolicy"] = policy
+
+
+def _priority_of(pod: Document, name: str, reader: Reader) -> tuple[str, int, str]:
+    if not name:
+        defaults = [one for one in reader.each(PRIORITY_CLASSES) if one.get("globalDefault")]
+        if not defaults:
+            return "", 0, "PreemptLowerPriority"
+        found = min(defaults, key=lambda one: one.get("value") or 0)
+        name = found["metadata"]["name"]
+    else:
+        stored = reader.get(PRIORITY_CLASSES, "", name)
+        if stored is None and name in SYSTEM_CLASSES:
+            return name, SYSTEM_CLASSES[name], "PreemptLowerPriority"
+        if stored is None:
+            raise _rejected(pod, f"no PriorityClass with name {name} was found")
+        found = stored
+    return name, found.get("value") or 0, found.get("preemptionPolicy") or "PreemptLowerPriority"
+
+
+def admit_runtime_class(pod: Document, reader: Reader) -> None:
+    """What the Pod's runtime costs and where it exists, from its RuntimeClass."""
+    spec = pod["spec"]
+    name = spec.get("runtimeClassName")
+    found: Document = {}
+    if name is not None:
+        stored = reader.get(RUNTIME_CLASSES, "", name)
+        if stored is None:
+            raise _rejected(pod, f"pod rejected: RuntimeClass {quoted(name)} not found")
+        found = stored
+    overhead = (found.get("overhead") or {}).get("podFixed")
+    if overhead:
+        if spec.get("overhead") and spec["overhead"] != overhead:
+            raise _rejected(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+        spec["overhead"] = overhead
+    elif spec.get("overhead"):
+        text = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+        raise _rejected(pod, text)
+    _place(pod, spec, found.get("scheduling") or {})
+
+
+def _place(pod: Document, spec: dict[str, Any], scheduling: dict[str, Any]) -> None:
+    selector = spec.get("nodeSelector") or {}
+    for key, value in (scheduling.get("nodeSelector") or {}).items():
+        if selector.get(key, value) != value:
+            text = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}; pod.spec.nodeSelector[{key}] = {selector[key]}"
+            raise _rejected(pod, f"conflict: {text}")
+        selector = spec["nodeSelector"] = {**selector, key: value}
+    added = [one for one in scheduling.get("tolerations") or () if one not in (spec.get("tolerations") or ())]
+    if added:
+        spec["tolerations"] = [*(spec.get("tolerations") or ()), *added]
+
+
+def _rejected(pod: Document, why: str) -> Refusal:
+    return forbidden(PODS, (pod.get("metadata") or {}).get("name") or "", why)

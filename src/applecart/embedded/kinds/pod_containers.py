@@ -1,0 +1,217 @@
+"""What a container of a Pod may say: its name, image, ports, variables, probes and resources.
+
+Problems are collected in the order a real server finds them, so that messages with several of them are equal.
+"""
+
+from typing import Any
+
+from applecart.embedded.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from applecart.embedded.kinds.downward import ENV_FIELDS, validate_field_ref, validate_resource_field_ref
+from applecart.embedded.kinds.names import (
+    config_key_problems,
+    env_name_problems,
+    label_problems,
+    port_name_problems,
+    subdomain_problems,
+)
+from applecart.embedded.kinds.pod_probes import validate_lifecycle, validate_probes
+from applecart.embedded.kinds.pod_security import validate_security_context
+from applecart.embedded.kinds.pod_volumes import validate_mounts
+from applecart.embedded.kinds.resource_names import validate_requirements
+
+PORT_SAID = "must be between 1 and 65535, inclusive"
+INIT_ONLY_SAID = "may not be set for init containers without restartPolicy=Always"
+RULES_MAX = 20  # restart rules of one container
+_MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_RESTART_POLICIES = ("Always", "Never", "OnFailure")
+_HOOKS = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+_ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+
+
+def validate_containers(spec: dict[str, Any], volumes: set[str], errors: list[FieldError]) -> None:
+    path = "spec.containers"
+    containers = spec.get("containers") or []
+    if not containers:
+        errors.append(required(path))
+        return
+    names: set[str] = set()
+    for index, container in enumerate(containers):
+        at = f"{path}[{index}]"
+        _validate_container(container, volumes, at, errors)
+        name = container.get("name") or ""
+        if name in names:
+            errors.append(duplicate(f"{at}.name", name))
+        names.add(name)
+        if container.get("lifecycle") is not None:
+            validate_lifecycle(container["lifecycle"], spec, f"{at}.lifecycle", errors)
+        validate_probes(container, spec, at, errors)
+        _validate_restart(container, at, errors)
+    _validate_host_ports(containers, path, errors)
+
+
+def validate_init_containers(spec: dict[str, Any], volumes: set[str], errors: list[FieldError]) -> None:
+    path = "spec.initContainers"
+    names = {container.get("name") or "" for container in spec.get("containers") or ()}
+    for index, container in enumerate(spec.get("initContainers") or ()):
+        at = f"{path}[{index}]"
+        _validate_container(container, volumes, at, errors)
+        _validate_restart(container, at, errors)
+        name = container.get("name") or ""
+        if name in names:
+            errors.append(duplicate(f"{at}.name", name))
+        elif name:
+            names.add(name)
+        _validate_host_ports([container], path, errors)
+        if container.get("restartPolicy") == "Always":
+            if container.get("lifecycle") is not None:
+                validate_lifecycle(container["lifecycle"], spec, f"{at}.lifecycle", errors)
+            validate_probes(container, spec, at, errors)
+        else:
+            errors += [forbidden(f"{at}.{hook}", INIT_ONLY_SAID) for hook in _HOOKS if container.get(hook) is not None]
+
+
+def validate_images(spec: dict[str, Any], errors: list[FieldError]) -> None:
+    for group in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(group) or ()):
+            image = container.get("image") or ""
+            if image != image.strip():
+                at = f"spec.{group}[{index}].image"
+                errors.append(invalid(at, image, "must not have leading or trailing whitespace"))
+
+
+def _validate_container(container: dict[str, Any], volumes: set[str], at: str, errors: list[FieldError]) -> None:
+    name = container.get("name") or ""
+    if not name:
+        errors.append(required(f"{at}.name"))
+    else:
+        errors += [invalid(f"{at}.name", name, problem) for problem in label_problems(name)]
+    if not container.get("image"):
+        errors.append(required(f"{at}.image"))
+    policy = container.get("terminationMessagePolicy")
+    if policy not in _MESSAGE_POLICIES:
+        errors.append(not_supported(f"{at}.terminationMessagePolicy", policy, _MESSAGE_POLICIES))
+    if container.get("ports"):
+        _validate_ports(container["ports"], f"{at}.ports", errors)
+    if container.get("env"):
+        _validate_env(container["env"], f"{at}.env", errors)
+    if container.get("envFrom"):
+        _validate_env_from(container["envFrom"], f"{at}.envFrom", errors)
+    validate_mounts(container, volumes, f"{at}.volumeMounts", errors)
+    pull_policy = container.get("imagePullPolicy")
+    if pull_policy not in _PULL_POLICIES:
+        errors.append(not_supported(f"{at}.imagePullPolicy", pull_policy, _PULL_POLICIES))
+    validate_requirements(container.get("resources"), f"{at}.resources", errors)
+    if container.get("securityContext"):
+        validate_security_context(container["securityContext"], f"{at}.securityContext", errors)
+
+
+def _validate_ports(ports: list[dict[str, Any]], path: str, errors: list[FieldError]) -> None:
+    names: set[str] = set()
+    for index, port in enumerate(ports):
+        at = f"{path}[{index}]"
+        name = port.get("name")
+        if name:
+            problems = port_name_problems(name)
+            errors += [invalid(f"{at}.name", name, problem) for problem in problems]
+            if name in names:
+                errors.append(duplicate(f"{at}.name", name))
+            elif not problems:
+                names.add(name)
+        number = port.get("containerPort") or 0
+        if number == 0:
+            errors.append(required(f"{at}.containerPort"))
+        elif not 0 < number < 65536:
+            errors.append(invalid(f"{at}.containerPort", number, PORT_SAID))
+        host_port = port.get("hostPort") or 0
+        if host_port and not 0 < host_port < 65536:
+            errors.append(invalid(f"{at}.hostPort", host_port, PORT_SAID))
+        protocol = port.get("protocol")
+        if not protocol:
+            errors.append(required(f"{at}.protocol"))
+        elif protocol not in _PROTOCOLS:
+            errors.append(not_supported(f"{at}.protocol", protocol, _PROTOCOLS))
+
+
+def _validate_host_ports(containers: list[dict[str, Any]], path: str, errors: list[FieldError]) -> None:
+    taken: set[str] = set()
+    for index, container in enumerate(containers):
+        for number, port in enumerate(container.get("ports") or ()):
+            if not port.get("hostPort"):
+                continue
+            place = f"{port.get('protocol') or ''}/{port.get('hostIP') or ''}/{port['hostPort']}"
+            if place in taken:
+                errors.append(duplicate(f"{path}[{index}].ports[{number}].hostPort", place))
+            taken.add(place)
+
+
+def _validate_env(variables: list[dict[str, Any]], path: str, errors: list[FieldError]) -> None:
+    for index, variable in enumerate(variables):
+        name = variable.get("name") or ""
+        if not name:
+            errors.append(required(f"{path}[{index}].name"))
+        else:
+            errors += [invalid(f"{path}[{index}].name", name, problem) for problem in env_name_problems(name)]
+        source = variable.get("valueFrom")
+        if source is not None:
+            _validate_value_from(source, variable.get("value") or "", f"{path}[{index}].valueFrom", errors)
+
+
+def _validate_value_from(source: dict[str, Any], value: str, at: str, errors: list[FieldError]) -> None:
+    said = [name for name in _ENV_SOURCES if source.get(name) is not None]
+    if "fieldRef" in said:
+        validate_field_ref(source["fieldRef"], ENV_FIELDS, f"{at}.fieldRef", errors)
+    if "resourceFieldRef" in said:
+        validate_resource_field_ref(source["resourceFieldRef"], f"{at}.resourceFieldRef", errors, is_volume=False)
+    for name in ("configMapKeyRef", "secretKeyRef"):
+        if name in said:
+            _validate_key_ref(source[name], f"{at}.{name}", errors)
+    if not said:
+        text = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        errors.append(invalid(at, "", text))
+    elif value:
+        errors.append(invalid(at, "", "may not be specified when `value` is not empty"))
+    elif len(said) > 1:
+        errors.append(invalid(at, "", "may not have more than one field specified at a time"))
+
+
+def _validate_key_ref(ref: dict[str, Any], at: str, errors: list[FieldError]) -> None:
+    name, key = ref.get("name") or "", ref.get("key") or ""
+    errors += [invalid(f"{at}.name", name, problem) for problem in subdomain_problems(name)]
+    if not key:
+        errors.append(required(f"{at}.key"))
+    else:
+        errors += [invalid(f"{at}.key", key, problem) for problem in config_key_problems(key)]
+
+
+def _validate_env_from(sources: list[dict[str, Any]], path: str, errors: list[FieldError]) -> None:
+    for index, source in enumerate(sources):
+        at = f"{path}[{index}]"
+        prefix = source.get("prefix")
+        if prefix:
+            errors += [invalid(f"{at}.prefix", prefix, problem) for problem in env_name_problems(prefix)]
+        said = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
+        for kind in said:
+            name = source[kind].get("name") or ""
+            if not name:
+                errors.append(required(f"{at}.{kind}.name"))
+            else:
+                problems = subdomain_problems(name, is_prefix=True)
+                errors += [invalid(f"{at}.{kind}.name", name, problem) for problem in problems]
+        if not said:
+            errors.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
+        elif len(said) > 1:
+            errors.append(invalid(path, "", "may not have more than one field specified at a time"))
+
+
+def _validate_restart(container: dict[str, Any], at: str, errors: list[FieldError]) -> None:
+    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or ()
+    if policy is None:
+        if rules:
+            errors.append(required(f"{at}.restartPolicy", "must specify restartPolicy when restart rules are used"))
+    elif policy not in _RESTART_POLICIES:
+        errors.append(not_supported(f"{at}.restartPolicy", policy, _RESTART_POLICIES))
+    if len(rules) > RULES_MAX:
+        text = f"must have at most {RULES_MAX} items"
+        errors.append(FieldError("TooMany", f"{at}.restartPolicyRules", text, len(rules)))

@@ -1,0 +1,166 @@
+"""What a Pod has when its author says nothing about it.
+
+Runs on every Pod that is decoded, so it must be cheap and must change nothing in a Pod that already went through it.
+"""
+
+from typing import Any
+
+from applecart.embedded.kinds.images import pull_policy_of
+from applecart.embedded.kinds.quantity import BadQuantity, quantity_of
+from applecart.embedded.kinds.rules import Document
+
+GRACE_PERIOD_S = 30
+FILE_MODE = 0o644
+TOKEN_EXPIRATION_S = 3600
+TERMINATION_LOG = "/dev/termination-log"
+_WITH_MODE = ("secret", "configMap", "downwardAPI", "projected")
+
+
+def default_pod(pod: Document) -> None:
+    spec = pod.setdefault("spec", {})
+    is_on_host_network = spec.get("hostNetwork") is True
+    for group in ("initContainers", "containers", "ephemeralContainers"):
+        for container in spec.get(group) or ():
+            _default_container(container, is_on_host_network)
+    for volume in spec.get("volumes") or ():
+        _default_volume(volume)
+    _default_service_account(spec)
+    if not spec.get("restartPolicy"):
+        spec["restartPolicy"] = "Always"
+    grace_s = spec.get("terminationGracePeriodSeconds")
+    if grace_s is None:
+        spec["terminationGracePeriodSeconds"] = GRACE_PERIOD_S
+    elif grace_s < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+    if not spec.get("dnsPolicy"):
+        spec["dnsPolicy"] = "ClusterFirst"
+    if spec.get("securityContext") is None:
+        spec["securityContext"] = {}
+    if not spec.get("schedulerName"):
+        spec["schedulerName"] = "default-scheduler"
+    if spec.get("enableServiceLinks") is None:
+        spec["enableServiceLinks"] = True
+    if "overhead" in spec:
+        default_amounts(spec["overhead"])
+    _default_addresses(pod.setdefault("status", {}))
+
+
+def default_amounts(amounts: dict[str, Any] | None) -> None:
+    """Amounts of resources are kept in thousandths, in their one spelling. What is no quantity is left to validation."""
+    for name, value in (amounts or {}).items():
+        try:
+            text = quantity_of(value).in_milli
+        except BadQuantity:
+            continue
+        if text is not value:
+            amounts[name] = text  # type: ignore[index]
+
+
+def default_requirements(resources: dict[str, Any]) -> None:
+    """Who limits a resource and asks for no amount asks for the limit."""
+    limits = resources.get("limits")
+    default_amounts(limits)
+    default_amounts(resources.get("requests"))
+    if limits:
+        requests = resources.get("requests")
+        if requests is None:
+            requests = resources["requests"] = {}
+        for name, amount in limits.items():
+            requests.setdefault(name, amount)
+
+
+def _default_service_account(spec: dict[str, Any]) -> None:
+    """`serviceAccount` is the old name of `serviceAccountName`: both are always there, or none."""
+    name = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    if name:
+        spec["serviceAccountName"] = name
+        spec["serviceAccount"] = name
+
+
+def _default_addresses(status: dict[str, Any]) -> None:
+    """`podIP` is the first of `podIPs`; a reporter that knows only one of them is believed."""
+    address, addresses = status.get("podIP"), status.get("podIPs")
+    if address and (not addresses or addresses[0].get("ip") != address):
+        status["podIPs"] = [{"ip": address}]
+    elif addresses and addresses[0].get("ip"):
+        status["podIP"] = addresses[0]["ip"]
+
+
+def _default_container(container: dict[str, Any], is_on_host_network: bool) -> None:
+    if not container.get("terminationMessagePath"):
+        container["terminationMessagePath"] = TERMINATION_LOG
+    if not container.get("terminationMessagePolicy"):
+        container["terminationMessagePolicy"] = "File"
+    if not container.get("imagePullPolicy"):
+        container["imagePullPolicy"] = pull_policy_of(container.get("image") or "")
+    resources = container.get("resources")
+    if resources:
+        default_requirements(resources)
+    elif resources is None:
+        container["resources"] = {}
+    for variable in container.get("env") or ():
+        source = variable.get("valueFrom")
+        if source is not None and source.get("fieldRef") is not None:
+            source["fieldRef"].setdefault("apiVersion", "v1")
+    for port in container.get("ports") or ():
+        port.setdefault("protocol", "TCP")
+        if is_on_host_network and not port.get("hostPort") and port.get("containerPort"):
+            port["hostPort"] = port["containerPort"]
+    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if container.get(probe) is not None:
+            _default_probe(container[probe])
+    lifecycle = container.get("lifecycle") or {}
+    for hook in ("postStart", "preStop"):
+        if lifecycle.get(hook) is not None:
+            _default_handler(lifecycle[hook])
+
+
+def _default_probe(probe: dict[str, Any]) -> None:
+    _default_handler(probe)
+    for name, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
+        if not probe.get(name):
+            probe[name] = value
+
+
+def _default_handler(handler: dict[str, Any]) -> None:
+    http = handler.get("httpGet")
+    if http is not None:
+        if not http.get("path"):
+            http["path"] = "/"
+        if not http.get("scheme"):
+            http["scheme"] = "HTTP"
+    grpc = handler.get("grpc")
+    if grpc is not None and grpc.get("service") is None:
+        grpc["service"] = ""
+
+
+def _default_volume(volume: dict[str, Any]) -> None:
+    if len(volume) == 1 and "name" in volume:
+        volume["emptyDir"] = {}
+        return
+    for source_name in _WITH_MODE:
+        source = volume.get(source_name)
+        if source is None:
+            continue
+        if source.get("defaultMode") is None:
+            source["defaultMode"] = FILE_MODE
+        _default_items(source if source_name == "downwardAPI" else None)
+        for projection in source.get("sources") or () if source_name == "projected" else ():
+            _default_items(projection.get("downwardAPI"))
+            token = projection.get("serviceAccountToken")
+            if token is not None and token.get("expirationSeconds") is None:
+                token["expirationSeconds"] = TOKEN_EXPIRATION_S
+    path = volume.get("hostPath")
+    if path is not None and path.get("type") is None:
+        path["type"] = ""
+    ephemeral = volume.get("ephemeral")
+    if ephemeral is not None and ephemeral.get("volumeClaimTemplate") is not None:
+        template = ephemeral["volumeClaimTemplate"]
+        template.setdefault("metadata", {})
+        template.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
+
+
+def _default_items(downward: dict[str, Any] | None) -> None:
+    for item in (downward or {}).get("items") or ():
+        if item.get("fieldRef") is not None:
+            item["fieldRef"].setdefault("apiVersion", "v1")

@@ -1,0 +1,269 @@
+"""Volumes of a Pod and where containers mount them.
+
+Covers the sources that make sense without storage drivers. Other sources are stored as they are: nothing here mounts them.
+"""
+
+from typing import Any
+
+from applecart.embedded.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from applecart.embedded.kinds.downward import VOLUME_FIELDS, validate_field_ref, validate_resource_field_ref
+from applecart.embedded.kinds.names import label_problems
+from applecart.embedded.kinds.quantity import BadQuantity, quantity_of
+
+MODE_SAID = "must be a number between 0 and 0777 (octal), both inclusive"
+TOKEN_MIN_S = 600
+TOKEN_MAX_S = 2**32
+_HOST_PATH_TYPES = (
+    "",
+    "BlockDevice",
+    "CharDevice",
+    "Directory",
+    "DirectoryOrCreate",
+    "File",
+    "FileOrCreate",
+    "Socket",
+)
+_SOURCES = ("emptyDir", "hostPath", "secret", "nfs", "persistentVolumeClaim", "downwardAPI", "configMap", "projected")
+_PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
+_RECURSIVE = ("Disabled", "Enabled", "IfPossible")
+
+
+def validate_volumes(volumes: list[dict[str, Any]], path: str, errors: list[FieldError]) -> set[str]:
+    """The names that containers may mount: those of volumes without a problem."""
+    names: set[str] = set()
+    for index, volume in enumerate(volumes):
+        at = f"{path}[{index}]"
+        problems: list[FieldError] = []
+        _validate_source(volume, at, problems)
+        name = volume.get("name") or ""
+        if not name:
+            problems.append(required(f"{at}.name"))
+        else:
+            problems += [invalid(f"{at}.name", name, problem) for problem in label_problems(name)]
+        if name in names:
+            problems.append(duplicate(f"{at}.name", name))
+        if problems:
+            errors += problems
+        else:
+            names.add(name)
+    return names
+
+
+def _validate_source(volume: dict[str, Any], at: str, errors: list[FieldError]) -> None:
+    sources = [name for name, value in volume.items() if name != "name" and value is not None]
+    if len(sources) > 1:
+        sources.sort(key=_order)
+    if not sources:
+        errors.append(required(at, "must specify a volume type"))
+    for extra in sources[1:]:
+        errors.append(forbidden(f"{at}.{extra}", "may not specify more than 1 volume type"))
+    for source in sources[:1]:
+        check = _CHECKS.get(source)
+        if check is not None:
+            check(volume[source], f"{at}.{source}", errors)
+
+
+def _order(source: str) -> int:
+    """The first source counts, the others are too many: a real server asks for them in this order."""
+    return _SOURCES.index(source) if source in _SOURCES else len(_SOURCES)
+
+
+def _empty_dir(source: dict[str, Any], at: str, errors: list[FieldError]) -> None:
+    limit = source.get("sizeLimit")
+    try:
+        if limit is not None and quantity_of(limit).nanos < 0:
+            errors.append(forbidden(f"{at}.sizeLimit", "SizeLimit field must be a valid resource quantity"))
+    except BadQuantity as error:
+        errors.append(invalid(f"{at}.sizeLimit", limit, str(error)))
+
+
+def _host_path(source: dict[str, Any], at: str, errors: list[FieldError]) -> None:
+    path = source.get("path") or ""
+    if not path:
+        errors.append(required(f"{at}.path"))
+        return
+    _no_backsteps(path, f"{at}.path", errors)
+    kind = source.get("type")
+    if kind is not None and kind not in _HOST_PATH_TYPES:
+        errors.append(not_supported(f"{at}.type", kind, _HOST_PATH_TYPES))
+
+
+def _secret(source: dict[str, Any], at: str, errors: list[FieldError]) -> None:
+    if not source.get("secretName"):
+        errors.append(required(f"{at}.secretName"))
+    _mode(source.get("defaultMode"), f"{at}.defaultMode", errors)
+    _items(source, at, errors)
+
+
+def _config_map(source: dict[str, Any], at: str, errors: list[FieldError]) -> None:
+    if not source.get("name"):
+        errors.append(required(f"{at}.name"))
+    _mode(source.get("defaultMode"), f"{at}.defaultMode", errors)
+    _items(source, at, errors)
+
+
+def _downward(source: dict[str, Any], at: str, errors: list[FieldError]) -> None:
+    _mode(source.get("defaultMode"), f"{at}.defaultMode", errors)
+    for item in source.get("items") or ():
+        _downward_file(item, at, errors)
+
+
+def _claim(source: dict[str, Any], at: str, errors: list[FieldError]) -> None:
+    if not source.get("claimName"):
+        errors.append(required(f"{at}.claimName"))
+
+
+def _projected(source: dict[str, Any], at: str, errors: list[FieldError]) -> None:
+    _mode(source.get("defaultMode"), f"{at}.defaultMode", errors)
+    paths: set[str] = set()
+    for index, projection in enumerate(source.get("sources") or ()):
+        here = f"{at}.sources[{index}]"
+        for kind in ("secret", "configMap"):
+            one = projection.get(kind)
+            if one is None:
+                continue
+            if not one.get("name"):
+                errors.append(required(f"{here}.{kind}.name"))
+            for item in _items(one, f"{here}.{kind}", errors):
+                _claim_path(item, one.get("name") or "", paths, at, errors)
+        for item in (projection.get("downwardAPI") or {}).get("items") or ():
+            _downward_file(item, f"{here}.downwardAPI", errors)
+            _claim_path(item.get("path") or "", item.get("path") or "", paths, at, errors)
+        token = projection.get("serviceAccountToken")
+        if token is not None:
+            _token(token, at, f"{here}.serviceAccountToken", errors)
+        if sum(1 for value in projection.values() if value is not None) > 1:
+            errors.append(forbidden(here, "may not specify more than 1 volume type per source"))
+
+
+def _token(token: dict[str, Any], at: str, here: str, errors: list[FieldError]) -> None:
+    seconds = token.get("expirationSeconds") or 0
+    if seconds < TOKEN_MIN_S:
+        errors.append(invalid(f"{here}.expirationSeconds", seconds, "may not specify a duration less than 10 minutes"))
+    if seconds > TOKEN_MAX_S:
+        errors.append(invalid(f"{here}.expirationSeconds", seconds, "may not specify a duration larger than 2^32 seconds"))
+    if not token.get("path"):
+        errors.append(required(f"{at}.path"))
+    else:
+        _local_path(token["path"], f"{at}.path", errors)
+
+
+def _claim_path(path: str, shown: str, paths: set[str], at: str, errors: list[FieldError]) -> None:
+    if path and path in paths:
+        errors.append(invalid(at, shown, "conflicting duplicate paths"))
+    paths.add(path)
+
+
+def _items(source: dict[str, Any], at: str, errors: list[FieldError]) -> list[str]:
+    """Keys and the paths they are written to; answers the paths."""
+    paths = []
+    for index, item in enumerate(source.get("items") or ()):
+        here = f"{at}.items[{index}]"
+        path = item.get("path") or ""
+        if not item.get("key"):
+            errors.append(required(f"{here}.key"))
+        if not path:
+            errors.append(required(f"{here}.path"))
+        _local_path(path, f"{here}.path", errors)
+        _mode(item.get("mode"), f"{here}.mode", errors)
+        paths.append(path)
+    return paths
+
+
+def _downward_file(item: dict[str, Any], at: str, errors: list[FieldError]) -> None:
+    path = item.get("path") or ""
+    if not path:
+        errors.append(required(f"{at}.path"))
+    _local_path(path, f"{at}.path", errors)
+    if item.get("fieldRef") is not None:
+        validate_field_ref(item["fieldRef"], VOLUME_FIELDS, f"{at}.fieldRef", errors)
+        if item.get("resourceFieldRef") is not None:
+            text = "fieldRef and resourceFieldRef can not be specified simultaneously"
+            errors.append(invalid(at, "resource", text))
+    elif item.get("resourceFieldRef") is not None:
+        validate_resource_field_ref(item["resourceFieldRef"], f"{at}.resourceFieldRef", errors, is_volume=True)
+    else:
+        errors.append(required(at, "one of fieldRef and resourceFieldRef is required"))
+    _mode(item.get("mode"), f"{at}.mode", errors)
+
+
+def _mode(mode: int | None, at: str, errors: list[FieldError]) -> None:
+    if mode is not None and not 0 <= mode <= 0o777:
+        errors.append(invalid(at, mode, MODE_SAID))
+
+
+def _no_backsteps(path: str, at: str, errors: list[FieldError]) -> None:
+    if ".." in path and ".." in path.split("/"):
+        errors.append(invalid(at, path, "must not contain '..'"))
+
+
+def descending_path(path: str, at: str, errors: list[FieldError]) -> None:
+    if path.startswith("/"):
+        errors.append(invalid(at, path, "must be a relative path"))
+    _no_backsteps(path, at, errors)
+
+
+def _local_path(path: str, at: str, errors: list[FieldError]) -> None:
+    descending_path(path, at, errors)
+    if path.startswith("..") and not path.startswith("../"):
+        errors.append(invalid(at, path, "must not start with '..'"))
+
+
+_CHECKS = {
+    "emptyDir": _empty_dir,
+    "hostPath": _host_path,
+    "secret": _secret,
+    "configMap": _config_map,
+    "downwardAPI": _downward,
+    "persistentVolumeClaim": _claim,
+    "projected": _projected,
+}
+
+
+def validate_mounts(container: dict[str, Any], volumes: set[str], path: str, errors: list[FieldError]) -> None:
+    taken: set[str] = set()
+    for index, mount in enumerate(container.get("volumeMounts") or ()):
+        at = f"{path}[{index}]"
+        name, where = mount.get("name") or "", mount.get("mountPath") or ""
+        if not name:
+            errors.append(required(f"{at}.name"))
+        if name not in volumes:
+            errors.append(FieldError("NotFound", f"{at}.name", value=name))
+        if not where:
+            errors.append(required(f"{at}.mountPath"))
+        if where in taken:
+            errors.append(invalid(f"{at}.mountPath", where, "must be unique"))
+        taken.add(where)
+        if len(mount) > 2:
+            _validate_mount_options(mount, container, path, at, errors)
+
+
+def _validate_mount_options(
+    mount: dict[str, Any], container: dict[str, Any], path: str, at: str, errors: list[FieldError]
+) -> None:
+    """A real server reports some of these at the list instead of the item; so do we."""
+    sub_path, expression = mount.get("subPath") or "", mount.get("subPathExpr") or ""
+    if sub_path:
+        descending_path(sub_path, f"{path}.subPath", errors)
+    if expression:
+        if sub_path:
+            errors.append(invalid(f"{at}.subPathExpr", expression, "subPathExpr and subPath are mutually exclusive"))
+        descending_path(expression, f"{path}.subPathExpr", errors)
+    propagation = mount.get("mountPropagation")
+    if propagation is not None:
+        here = f"{path}.mountPropagation"
+        if propagation not in _PROPAGATIONS:
+            errors.append(not_supported(here, propagation, _PROPAGATIONS))
+        if propagation == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
+            text = "Bidirectional mount propagation is available only to privileged containers"
+            errors.append(forbidden(here, text))
+    recursive = mount.get("recursiveReadOnly")
+    if recursive is not None and recursive != "Disabled":
+        here = f"{path}.recursiveReadOnly"
+        if recursive not in _RECURSIVE:
+            errors.append(not_supported(here, recursive, _RECURSIVE))
+            return
+        if not mount.get("readOnly"):
+            errors.append(forbidden(here, "may only be specified when readOnly is true"))
+        if propagation not in (None, "None"):
+            errors.append(forbidden(here, "may only be specified when mountPropagation is None or not specified"))

@@ -1,0 +1,117 @@
+"""How Roles and their bindings behave: what a rule must say, and that a binding never changes its role.
+
+Whether the writer may give away what a role allows is authorization's question (`auth`), not asked here.
+"""
+
+from typing import Any
+
+from applecart.embedded.field_errors import FieldError, invalid, not_supported, required
+from applecart.embedded.kinds.names import path_segment_problems, subdomain_problems
+from applecart.embedded.kinds.rules import Document, Rules
+from applecart.embedded.kinds.selectors import validate_label_selector
+
+GROUP = "rbac.authorization.k8s.io"
+_SUBJECT_KINDS = ("ServiceAccount", "User", "Group")
+
+
+class _NamedFreely(Rules):
+    creates_on_update = True
+
+    def validate_name(self, name: str, *, is_prefix: bool) -> list[str]:
+        return path_segment_problems(name)
+
+
+class RoleRules(_NamedFreely):
+    def __init__(self, *, namespaced: bool) -> None:
+        self.namespaced = namespaced
+
+    def default(self, obj: Document) -> None:
+        obj.setdefault("rules", None)
+
+    def validate(self, obj: Document) -> list[FieldError]:
+        errors: list[FieldError] = []
+        for index, rule in enumerate(obj.get("rules") or ()):
+            _validate_rule(rule, self.namespaced, f"rules[{index}]", errors)
+        aggregation = obj.get("aggregationRule")
+        if aggregation is not None and not self.namespaced:
+            at = "aggregationRule.clusterRoleSelectors"
+            selectors = aggregation.get("clusterRoleSelectors") or ()
+            if not selectors:
+                errors.append(required(at, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
+            for index, selector in enumerate(selectors):
+                validate_label_selector(selector, f"{at}[{index}]", errors)
+        return errors
+
+
+def _validate_rule(rule: dict[str, Any], namespaced: bool, at: str, errors: list[FieldError]) -> None:
+    if not rule.get("verbs"):
+        errors.append(required(f"{at}.verbs", "verbs must contain at least one value"))
+    urls = rule.get("nonResourceURLs")
+    if urls:
+        if namespaced:
+            text = "namespaced rules cannot apply to non-resource URLs"
+            errors.append(invalid(f"{at}.nonResourceURLs", urls, text))
+        if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
+            text = "rules cannot apply to both regular resources and non-resource URLs"
+            errors.append(invalid(f"{at}.nonResourceURLs", urls, text))
+        return
+    if not rule.get("apiGroups"):
+        errors.append(required(f"{at}.apiGroups", "resource rules must supply at least one api group"))
+    if not rule.get("resources"):
+        errors.append(required(f"{at}.resources", "resource rules must supply at least one resource"))
+
+
+class BindingRules(_NamedFreely):
+    """RoleBinding and ClusterRoleBinding."""
+
+    def __init__(self, *, namespaced: bool) -> None:
+        self.namespaced = namespaced
+
+    def default(self, obj: Document) -> None:
+        ref = obj.setdefault("roleRef", {})
+        if not ref.get("apiGroup"):
+            ref["apiGroup"] = GROUP
+        for name in ("kind", "name"):
+            ref.setdefault(name, "")
+        for subject in obj.get("subjects") or ():
+            if not subject.get("apiGroup") and subject.get("kind") in ("User", "Group"):
+                subject["apiGroup"] = GROUP
+
+    def validate(self, obj: Document) -> list[FieldError]:
+        errors: list[FieldError] = []
+        ref = obj["roleRef"]
+        kinds = ("Role", "ClusterRole") if self.namespaced else ("ClusterRole",)
+        if ref["apiGroup"] != GROUP:
+            errors.append(not_supported("roleRef.apiGroup", ref["apiGroup"], (GROUP,)))
+        if ref["kind"] not in kinds:
+            errors.append(not_supported("roleRef.kind", ref["kind"], kinds))
+        if not ref["name"]:
+            errors.append(required("roleRef.name"))
+        else:
+            errors += [invalid("roleRef.name", ref["name"], problem) for problem in path_segment_problems(ref["name"])]
+        for index, subject in enumerate(obj.get("subjects") or ()):
+            _validate_subject(subject, self.namespaced, f"subjects[{index}]", errors)
+        return errors
+
+    def validate_update(self, obj: Document, old: Document) -> list[FieldError]:
+        if obj["roleRef"] == old.get("roleRef"):
+            return []
+        return [invalid("roleRef", obj["roleRef"], "cannot change roleRef")]
+
+
+def _validate_subject(subject: dict[str, Any], namespaced: bool, at: str, errors: list[FieldError]) -> None:
+    kind, name, group = subject.get("kind") or "", subject.get("name") or "", subject.get("apiGroup") or ""
+    if not name:
+        errors.append(required(f"{at}.name"))
+    if kind == "ServiceAccount":
+        if name:
+            errors += [invalid(f"{at}.name", name, problem) for problem in subdomain_problems(name)]
+        if group:
+            errors.append(not_supported(f"{at}.apiGroup", group, ("",)))
+        if not namespaced and not subject.get("namespace"):
+            errors.append(required(f"{at}.namespace"))
+    elif kind in ("User", "Group"):
+        if group != GROUP:
+            errors.append(not_supported(f"{at}.apiGroup", group, (GROUP,)))
+    else:
+        errors.append(not_supported(f"{at}.kind", kind, _SUBJECT_KINDS))

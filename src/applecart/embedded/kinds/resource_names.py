@@ -1,0 +1,112 @@
+"""Which resources a container or a Node may name, and what amounts of them make sense."""
+
+from functools import lru_cache
+from typing import Any
+
+from applecart.embedded.field_errors import FieldError, forbidden, invalid, required
+from applecart.embedded.kinds.names import qualified_name_problems
+from applecart.embedded.kinds.quantity import BadQuantity, Quantity, quantity_of
+
+NEGATIVE = "must be greater than or equal to 0"
+HUGE_PAGES = "hugepages-"
+_OF_CONTAINERS = {"cpu", "memory", "ephemeral-storage"}
+_COUNTS = {
+    "pods",
+    "quotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "services.nodeports",
+    "services.loadbalancers",
+    "resourcequotas",
+}
+_OF_QUOTAS = {f"{side}.{name}" for side in ("requests", "limits") for name in ("cpu", "memory", "ephemeral-storage")} | {
+    "storage",
+    "requests.storage",
+}
+_STANDARD = _OF_CONTAINERS | _COUNTS | _OF_QUOTAS
+CACHED_NAMES = 256
+
+
+def is_huge_pages(name: str) -> bool:
+    return name.startswith(HUGE_PAGES)
+
+
+def is_native(name: str) -> bool:
+    return "/" not in name or "kubernetes.io/" in name
+
+
+@lru_cache(CACHED_NAMES)
+def is_extended(name: str) -> bool:
+    """A device of somebody's: counted in whole pieces."""
+    return not is_native(name) and not name.startswith("requests.") and not qualified_name_problems(f"requests.{name}")
+
+
+def may_be_overcommitted(name: str) -> bool:
+    return is_native(name) and not is_huge_pages(name)
+
+
+@lru_cache(CACHED_NAMES)
+def resource_name_problems(name: str) -> tuple[str, ...]:
+    problems = qualified_name_problems(name)
+    if problems:
+        return tuple(problems)
+    if "/" not in name and name not in _STANDARD and not is_huge_pages(name):
+        return ("must be a standard resource type or fully qualified",)
+    return ()
+
+
+@lru_cache(CACHED_NAMES)
+def container_resource_name_problems(name: str) -> tuple[str, ...]:
+    problems = resource_name_problems(name)
+    if "/" not in name:
+        if name not in _OF_CONTAINERS and not is_huge_pages(name):
+            return (*problems, "must be a standard resource for containers")
+    elif not is_native(name) and not is_extended(name):
+        return (*problems, "doesn't follow extended resource name standard")
+    return problems
+
+
+def amount_of(value: Any, path: str, name: str, errors: list[FieldError]) -> Quantity | None:
+    """The amount, when it is one; what is wrong with it goes to `errors`."""
+    try:
+        amount = quantity_of(value)
+    except BadQuantity as error:
+        errors.append(invalid(path, value, str(error)))
+        return None
+    if amount.nanos < 0:
+        errors.append(invalid(path, amount.canonical, NEGATIVE))
+    if not amount.is_whole and (name in _COUNTS or is_extended(name)):
+        errors.append(invalid(path, amount.canonical, "must be an integer"))
+    return amount
+
+
+def validate_requirements(resources: dict[str, Any] | None, path: str, errors: list[FieldError]) -> None:
+    """Limits and requests of one container."""
+    if not resources:
+        return
+    limits: dict[str, Quantity | None] = {}
+    for name, value in (resources.get("limits") or {}).items():
+        at = f"{path}.limits[{name}]"
+        errors += [invalid(at, name, problem) for problem in container_resource_name_problems(name)]
+        limits[name] = amount_of(value, at, name, errors)
+    requests = resources.get("requests") or {}
+    for name, value in requests.items():
+        at = f"{path}.requests[{name}]"
+        errors += [invalid(at, name, problem) for problem in container_resource_name_problems(name)]
+        amount = amount_of(value, at, name, errors)
+        limit = limits.get(name)
+        if amount is not None and limit is not None:
+            if amount.nanos != limit.nanos and not may_be_overcommitted(name):
+                text = f"must be equal to {name} limit of {limit.canonical}"
+                errors.append(invalid(f"{path}.requests", amount.canonical, text))
+            elif amount.nanos > limit.nanos:
+                text = f"must be less than or equal to {name} limit of {limit.canonical}"
+                errors.append(invalid(f"{path}.requests", amount.canonical, text))
+        elif name not in limits and not may_be_overcommitted(name):
+            errors.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
+    named = {*limits, *requests}
+    if any(is_huge_pages(name) for name in named) and not named & {"cpu", "memory"}:
+        errors.append(forbidden(path, "HugePages require cpu or memory"))

@@ -1,0 +1,117 @@
+"""How Secrets behave. Their values never appear in an error: only keys do, which are names."""
+
+import base64
+import binascii
+from collections.abc import Callable
+
+import msgspec
+
+from applecart.embedded.field_errors import FieldError, forbidden, invalid, required
+from applecart.embedded.kinds.metadata import IMMUTABLE
+from applecart.embedded.kinds.names import config_key_problems, size_bytes
+from applecart.embedded.kinds.rules import Document, Rules
+
+DATA_MAX_BYTES = 1024 * 1024
+TOKEN_TYPE = "kubernetes.io/service-account-token"
+ACCOUNT_ANNOTATION = "kubernetes.io/service-account.name"
+FROZEN_SAID = "field is immutable when `immutable` is set"
+_FIELDS = frozenset({"type"})
+# Secret types whose value must be a JSON object, by the key that holds it.
+_JSON_KEYS = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigjson": ".dockerconfigjson"}
+
+
+class SecretRules(Rules):
+    def default(self, obj: Document) -> None:
+        texts = obj.pop("stringData", None)
+        if texts:
+            data = obj["data"] = dict(obj.get("data") or {})
+            for key, text in texts.items():
+                data[key] = base64.b64encode(text.encode("utf-8", "surrogatepass")).decode()
+        if not obj.get("type"):
+            obj["type"] = "Opaque"
+
+    def validate(self, obj: Document) -> list[FieldError]:
+        errors: list[FieldError] = []
+        data: dict[str, str | None] = obj.get("data") or {}
+        total_bytes = 0
+        for key, value in data.items():
+            errors += [invalid(f"data[{key}]", key, problem) for problem in config_key_problems(key)]
+            total_bytes += decoded_size_bytes(value)
+        if total_bytes > DATA_MAX_BYTES:
+            errors.append(FieldError("TooLong", "data", f"may not be more than {DATA_MAX_BYTES} bytes"))
+        check = _TYPE_CHECKS.get(obj["type"])
+        if check is not None:
+            check(obj, data, errors)
+        return errors
+
+    def validate_update(self, obj: Document, old: Document) -> list[FieldError]:
+        errors: list[FieldError] = []
+        if obj.get("type") != old.get("type"):
+            errors.append(invalid("type", obj.get("type"), IMMUTABLE))
+        if old.get("immutable"):
+            if not obj.get("immutable"):
+                errors.append(forbidden("immutable", FROZEN_SAID))
+            if (obj.get("data") or {}) != (old.get("data") or {}):
+                errors.append(forbidden("data", FROZEN_SAID))
+        return errors
+
+    def fields(self, obj: Document) -> dict[str, str]:
+        return {"type": obj.get("type") or ""}
+
+    def field_names(self) -> frozenset[str]:
+        return _FIELDS
+
+
+def decoded_size_bytes(value: str | None) -> int:
+    """What base64 text becomes."""
+    if not value:
+        return 0
+    return len(value) * 3 // 4 - value.endswith("=") - value.endswith("==")
+
+
+def text_size_bytes(value: str | None) -> int:
+    return size_bytes(value or "")
+
+
+_Check = Callable[[Document, dict[str, "str | None"], list[FieldError]], None]
+
+
+def _check_token(obj: Document, data: dict[str, str | None], errors: list[FieldError]) -> None:
+    if not (obj["metadata"].get("annotations") or {}).get(ACCOUNT_ANNOTATION):
+        errors.append(required(f"metadata.annotations[{ACCOUNT_ANNOTATION}]"))
+
+
+def _check_json(obj: Document, data: dict[str, str | None], errors: list[FieldError]) -> None:
+    key = _JSON_KEYS[obj["type"]]
+    if key not in data:
+        errors.append(required(f"data[{key}]"))
+        return
+    try:
+        msgspec.json.decode(base64.b64decode(data[key] or ""), type=dict)
+    except (msgspec.DecodeError, msgspec.ValidationError, binascii.Error, UnicodeDecodeError, RecursionError):
+        # A real server adds the parser's words; ours would be others, and could quote the value.
+        errors.append(invalid(f"data[{key}]", "<secret contents redacted>", "not a JSON object"))
+
+
+def _check_basic(obj: Document, data: dict[str, str | None], errors: list[FieldError]) -> None:
+    if "username" not in data and "password" not in data:
+        errors += [required("data[username]"), required("data[password]")]
+
+
+def _check_ssh(obj: Document, data: dict[str, str | None], errors: list[FieldError]) -> None:
+    if not data.get("ssh-privatekey"):
+        errors.append(required("data[ssh-privatekey]"))
+
+
+def _check_tls(obj: Document, data: dict[str, str | None], errors: list[FieldError]) -> None:
+    errors += [required(f"data[{key}]") for key in ("tls.crt", "tls.key") if key not in data]
+
+
+_TYPE_CHECKS: dict[str, _Check] = {
+    TOKEN_TYPE: _check_token,
+    "kubernetes.io/dockercfg": _check_json,
+    "kubernetes.io/dockerconfigjson": _check_json,
+    "kubernetes.io/basic-auth": _check_basic,
+    "kubernetes.io/ssh-auth": _check_ssh,
+    "kubernetes.io/tls": _check_tls,
+}

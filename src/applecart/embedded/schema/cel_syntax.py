@@ -1,0 +1,209 @@
+"""What a checked CEL expression does: which variables it reads, how deep it loops, which fields it selects.
+
+The CEL library checks types only as far as it knows them, and it does not know the fields of our objects. It does give the
+checked expression as bytes (the published `cel.expr.CheckedExpr` message); this module reads those and follows every selection
+through the schema, so that a rule with a misspelt field is refused when a definition is installed and not when it is needed.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from applecart.embedded.schema.node import Node
+
+TEMPORAL = frozenset({"datetime", "date", "duration"})
+_RESERVED = frozenset(
+    (
+        *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if"),
+        *("import", "let", "loop", "package", "namespace", "return", "var", "void", "while"),
+    )
+)
+_ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+_SCANNING = frozenset(
+    {"@in", "indexOf", "lastIndexOf", "sum", "min", "max", "isSorted", "sets.contains", "sets.equivalent", "sets.intersects"}
+)
+_CEL_NAMES = {"integer": "int", "number": "double", "boolean": "bool", "array": "list", "string": "string"}
+_META = Node({"type": "object", "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}}})
+_TEXT = Node({"type": "string"})
+
+Fields = list[tuple[int, Any]]
+
+
+def escaped(name: str) -> str:
+    """A property as rules write it: reserved words and signs are spelt out."""
+    if name in _RESERVED:
+        return f"__{name}__"
+    return re.sub(r"__|[.\-/]", lambda match: _ESCAPES[match[0]], name)
+
+
+@dataclass
+class Facts:
+    """What one expression does."""
+
+    names: set[str] = field(default_factory=set)  # of variables
+    loops: int = 0  # deepest nesting of work that grows with the data
+    problems: list[tuple[int, str]] = field(default_factory=list)  # offset in the text, sentence
+    has_unread_time: bool = False  # a timestamp or duration reached in a way that leaves it a text
+
+
+def facts_of(serialized: bytes, scope: dict[str, Node | None], *, is_root: bool) -> Facts:
+    """`scope` gives the schemas of the variables."""
+    checked = _message(_last(_message(serialized), 2))
+    positions = {}
+    for number, entry in _message(_last(checked, 5)):
+        if number == 4:
+            pair = _message(entry)
+            positions[_last(pair, 1, 0)] = _last(pair, 2, 0)
+    walk = _Walk(positions, is_root)
+    walk.visit(_message(_last(checked, 4)), scope, 0)
+    return walk.facts
+
+
+class _Walk:
+    def __init__(self, positions: dict[int, int], is_root: bool) -> None:
+        self.facts = Facts()
+        self._positions = positions
+        self._is_root = is_root
+
+    def visit(self, expression: Fields, scope: dict[str, Node | None], loops: int, *, is_compared: bool = False) -> Node | None:
+        """The schema of an expression's value, where it is known."""
+        self.facts.loops = max(self.facts.loops, loops)
+        identity = _last(expression, 2, 0)
+        node: Node | None = None
+        for number, content in expression:
+            if number == 4:
+                name = _text(_last(_message(content), 1))
+                self.facts.names.add(name)
+                node = scope.get(name)
+            elif number == 5:
+                node = self._select(identity, _message(content), scope, loops)
+                if _last(_message(content), 3, 0):
+                    return None
+            elif number == 6:
+                node = self._call(_message(content), scope, loops)
+            elif number == 7:
+                for inner, element in _message(content):
+                    if inner == 1:
+                        self.visit(_message(element), scope, loops)
+            elif number == 8:
+                for inner, entry in _message(content):
+                    if inner == 2:
+                        for place, value in _message(entry):
+                            if place in (3, 4):
+                                self.visit(_message(value), scope, loops)
+            elif number == 9:
+                node = self._comprehension(_message(content), scope, loops)
+        if node is not None and not is_compared and node.format.replace("-", "") in TEMPORAL and node.type == "string":
+            self.facts.has_unread_time = True
+        return node
+
+    def _select(self, identity: int, select: Fields, scope: dict[str, Node | None], loops: int) -> Node | None:
+        operand = self.visit(_message(_last(select, 1)), scope, loops)
+        if operand is None:
+            return None
+        name = _text(_last(select, 2))
+        if operand.type != "object":
+            if operand.type:
+                kind = _CEL_NAMES[operand.type]
+                self._problem(identity, f"type '{kind}' does not support field selection")
+            return None
+        if operand.additional is not None or operand.allows_any_member:
+            return operand.additional
+        for property_name, child in operand.properties.items():
+            if escaped(property_name) == name:
+                return _META if property_name == "metadata" and self._is_resource(operand, scope) else child
+        if self._is_resource(operand, scope) and name in ("apiVersion", "kind", "metadata"):
+            return _META if name == "metadata" else _TEXT
+        self._problem(identity, f"undefined field '{name}'")
+        return None
+
+    def _is_resource(self, node: Node, scope: dict[str, Node | None]) -> bool:
+        return node.is_embedded or (self._is_root and node in (scope.get("self"), scope.get("oldSelf")))
+
+    def _problem(self, identity: int, sentence: str) -> None:
+        self.facts.problems.append((self._positions.get(identity, 0), sentence))
+
+    def _call(self, call: Fields, scope: dict[str, Node | None], loops: int) -> Node | None:
+        function = _text(_last(call, 2))
+        arguments = [_message(content) for number, content in call if number in (1, 3)]
+        is_written = function == "@in" and any(number == 7 for number, _ in arguments[-1])
+        if function in _SCANNING and loops and not is_written:
+            loops += 1
+        is_comparison = function in ("_==_", "_!=_")
+        nodes = [self.visit(one, scope, loops, is_compared=is_comparison) for one in arguments]
+        if is_comparison:
+            self._check_comparison(nodes)
+        if function == "_[_]" and nodes and nodes[0] is not None:
+            return nodes[0].items if nodes[0].type == "array" else nodes[0].additional
+        if function == "_?_:_" and len(nodes) == 3:
+            return nodes[1]
+        return None
+
+    def _check_comparison(self, nodes: list[Node | None]) -> None:
+        """Two texts of instants compare as they should; one of them and a computed instant do not."""
+        temporal = [node is not None and node.format.replace("-", "") in TEMPORAL and node.type == "string" for node in nodes]
+        if any(temporal) and not all(temporal):
+            self.facts.has_unread_time = True
+
+    def _comprehension(self, loop: Fields, scope: dict[str, Node | None], loops: int) -> Node | None:
+        over = _message(_last(loop, 2))
+        ranged = self.visit(over, scope, loops)
+        start = self.visit(_message(_last(loop, 4)), scope, loops)
+        inner = dict(scope)
+        inner[_text(_last(loop, 1))] = ranged.items if ranged is not None and ranged.type == "array" else None
+        if second := _last(loop, 8):
+            inner[_text(second)] = None
+        inner[_text(_last(loop, 3))] = start
+        # A list that is written in the rule does not grow with the data; `cel.bind` loops over an empty one, so never.
+        written = [content for number, content in over if number == 7]
+        if written != [b""]:
+            for part in (5, 6):
+                self.visit(_message(_last(loop, part)), inner, loops if written else loops + 1)
+        return self.visit(_message(_last(loop, 7)), inner, loops)
+
+
+def _message(data: Any) -> Fields:
+    return list(_fields(data)) if isinstance(data, bytes) else []
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    """The fields of a protobuf message, undecoded."""
+    at, end = 0, len(data)
+    while at < end:
+        tag, at = _varint(data, at)
+        wire = tag & 7
+        if wire == 0:
+            value, at = _varint(data, at)
+            yield tag >> 3, value
+        elif wire == 2:
+            size, at = _varint(data, at)
+            yield tag >> 3, data[at : at + size]
+            at += size
+        else:
+            size = 8 if wire == 1 else 4
+            yield tag >> 3, None
+            at += size
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def _last(fields: Fields, number: int, default: Any = b"") -> Any:
+    found = default
+    for one, content in fields:
+        if one == number:
+            found = content
+    return found
+
+
+def _text(data: Any) -> str:
+    return data.decode("utf-8", "replace") if isinstance(data, bytes) else ""

@@ -1,0 +1,152 @@
+"""Custom kinds, made from an established CustomResourceDefinition: one per served version, all over the same stored objects.
+
+Versions differ in what they allow, never in what they mean: conversion is only the exchange of apiVersion. An update is judged
+together with the old object, so that what a schema became stricter about does not lock up what exists.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from applecart.api.meta import Resource
+from applecart.embedded.field_errors import FieldError, quoted
+from applecart.embedded.kinds.kind import Kind, Subresource, Table, View
+from applecart.embedded.kinds.rules import Document, Rules
+from applecart.embedded.schema.compile import CompiledSchema
+from applecart.embedded.schema.scale import ScalePaths, scale_paths, spec_errors, status_errors
+
+TableOf = Callable[[Sequence[dict[str, Any]]], Table]
+SCALE = Subresource("scale", "Scale", group="autoscaling", version="v1")
+
+
+class CustomRules(Rules):
+    """How objects of one version behave."""
+
+    updates_unconditionally = False
+    counts_generations = True
+
+    def __init__(
+        self,
+        schema: CompiledSchema,
+        *,
+        has_status: bool = False,
+        scale: ScalePaths | None = None,
+        selectable: tuple[str, ...] = (),
+        deprecation: str = "",
+    ) -> None:
+        self.schema = schema
+        self.has_status = has_status
+        self.scale = scale
+        self._selectable = selectable
+        self._deprecation = deprecation
+
+    def drop_unknown(self, obj: Document) -> list[str]:
+        return [f"unknown field {quoted(path)}" for path in self.schema.prune(obj)]
+
+    def default(self, obj: Document) -> None:
+        self.schema.default(obj)
+
+    def validate_with(self, found: list[FieldError], obj: Document, old: Document | None) -> list[FieldError]:
+        """Together with the old object, whose flaws are forgiven; what its metadata lacks keeps rules from being asked."""
+        return self.schema.validate(obj, old, found=found, more=self._scale_errors(obj))
+
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        more = status_errors(obj, self.scale) if self.scale else []
+        return self.schema.validate_status(obj, old, more=more)
+
+    def wanted(self, obj: Document) -> Any:
+        """Everything but the metadata; where there is no `/status`, the status counts as well."""
+        left_out = ("metadata", "apiVersion", "kind", "status") if self.has_status else ("metadata", "apiVersion", "kind")
+        return {name: value for name, value in obj.items() if name not in left_out}
+
+    def warnings(self, obj: Document) -> list[str]:
+        return [self._deprecation] if self._deprecation else []
+
+    def fields(self, obj: Document) -> dict[str, str]:
+        return {path: _text_at(obj, path) for path in self._selectable}
+
+    def field_names(self) -> frozenset[str]:
+        return frozenset(self._selectable)
+
+    def _scale_errors(self, obj: Document) -> list[FieldError]:
+        return spec_errors(obj, self.scale) + status_errors(obj, self.scale) if self.scale else []
+
+
+def custom_kinds(crd: Document, table_of: TableOf | None = None) -> list[Kind]:
+    """One kind per served version; a definition without any has none."""
+    if table_of is None:
+        from applecart.embedded.tables.printer_columns import table_of_columns
+
+        table_of = table_of_columns
+    spec = crd["spec"]
+    versions = [version for version in spec.get("versions") or () if version.get("served")]
+    stored = next((version for version in spec.get("versions") or () if version.get("storage")), None)
+    if stored is None:
+        return []
+    storage = _resource(spec, stored)
+    return [_kind(crd, version, storage, table_of) for version in versions]
+
+
+def _kind(crd: Document, version: Document, storage: Resource, table_of: TableOf) -> Kind:
+    spec = crd["spec"]
+    names = (crd.get("status") or {}).get("acceptedNames") or spec["names"]
+    resource = _resource(spec, version)
+    schema = CompiledSchema((version.get("schema") or {}).get("openAPIV3Schema") or {})
+    has_status = (version.get("subresources") or {}).get("status") is not None
+    scale = scale_paths(version)
+    rules = CustomRules(
+        schema,
+        has_status=has_status,
+        scale=scale,
+        selectable=tuple(one["jsonPath"].removeprefix(".") for one in version.get("selectableFields") or ()),
+        deprecation=_deprecation(version, resource),
+    )
+    subresources = (*((Subresource("status", resource.kind),) if has_status else ()), *((SCALE,) if scale else ()))
+    return Kind(
+        resource=resource,
+        storage=storage,
+        singular=names.get("singular") or resource.kind.lower(),
+        list_kind=names.get("listKind") or f"{resource.kind}List",
+        rules=rules,
+        shape=schema.shape(),
+        table=table_of(version.get("additionalPrinterColumns") or []),
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        subresources=subresources,
+        is_custom=True,
+        view=None if resource == storage else _view(schema, resource, storage),
+        schema=(version.get("schema") or {}).get("openAPIV3Schema"),
+        scale=scale,
+    )
+
+
+def _view(schema: CompiledSchema, resource: Resource, storage: Resource) -> View:
+    """Another version of the same objects: what its schema does not know is not shown."""
+
+    def from_stored(document: Document) -> Document:
+        shown = {**document, "apiVersion": resource.api_version}
+        schema.prune(shown)
+        schema.default(shown)
+        return shown
+
+    return View(lambda document: {**document, "apiVersion": storage.api_version}, from_stored)
+
+
+def _resource(spec: Document, version: Document) -> Resource:
+    names = spec["names"]
+    is_namespaced = spec.get("scope") == "Namespaced"
+    return Resource(spec["group"], version["name"], names["kind"], names["plural"], namespaced=is_namespaced)
+
+
+def _deprecation(version: Document, resource: Resource) -> str:
+    if not version.get("deprecated"):
+        return ""
+    return version.get("deprecationWarning") or f"{resource.api_version} {resource.kind} is deprecated"
+
+
+def _text_at(obj: Document, path: str) -> str:
+    value: Any = obj
+    for name in path.split("."):
+        value = value.get(name) if type(value) is dict else None
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)

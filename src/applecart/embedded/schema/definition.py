@@ -1,0 +1,243 @@
+"""CustomResourceDefinitions: what is filled in, what is refused, and what their status says.
+
+The texts and paths are the real server's, which reports what all versions share as if it stood above them. Conversion by
+webhook is refused: this server calls nobody. A definition is established in the write that creates it.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any
+
+from applecart.embedded.field_errors import FieldError, forbidden, invalid, not_supported, required
+from applecart.embedded.kinds.names import label_1035_problems, subdomain_problems
+from applecart.embedded.kinds.rules import Rules, keep
+from applecart.embedded.refusals import bad_request
+from applecart.embedded.schema.compile import TOO_DEEP
+from applecart.embedded.schema.definition_types import check_types
+from applecart.embedded.schema.embedded_resources import MIXED_CASE
+from applecart.embedded.schema.naming import TakenNames, is_established, status_with_names, stored_versions
+from applecart.embedded.schema.version_parts import shared_parts, version_errors
+
+Document = dict[str, Any]
+APPROVAL = "api-approved.kubernetes.io"
+FINALIZER = "customresourcecleanup.apiextensions.k8s.io"  # holds a deleted definition until its objects are gone
+_NO_WEBHOOK = "conversion webhooks are not supported by this server; use None, which serves all versions with the same fields"
+
+
+class CrdRules(Rules):
+    """How definitions behave. `taken` gives the names of other kinds of a group, `now` the time of the write."""
+
+    has_status = True
+    status_takes_metadata = True
+    counts_generations = True
+    updates_unconditionally = False
+
+    def __init__(self, taken: Callable[[Document], TakenNames], now: Callable[[], datetime]) -> None:
+        self._taken = taken
+        self._now = now
+
+    def default(self, obj: Document) -> None:
+        check_types(obj)
+        default_definition(obj)
+
+    def prepare_create(self, obj: Document) -> None:
+        obj.pop("status", None)
+        self._establish(obj)
+
+    def prepare_update(self, obj: Document, old: Document) -> None:
+        keep(obj, old, "status")
+        self._establish(obj)
+
+    def validate(self, obj: Document) -> list[FieldError]:
+        try:
+            return definition_errors(obj)
+        except RecursionError:
+            raise bad_request(TOO_DEEP) from None
+
+    def validate_update(self, obj: Document, old: Document) -> list[FieldError]:
+        return change_errors(obj, old)
+
+    def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
+        names = (obj.get("status") or {}).get("acceptedNames") or {}
+        return list(name_errors(names, "status.acceptedNames"))
+
+    def _establish(self, obj: Document) -> None:
+        obj["status"] = {**(obj.get("status") or {}), "storedVersions": stored_versions(obj)}
+        obj["status"] = status_with_names(obj, self._taken(obj), self._now())
+
+
+def default_definition(crd: Document) -> None:
+    """What the real server stores when the author left it out."""
+    spec: Document = crd.get("spec") or {}
+    names: Document = spec.get("names") or {}
+    crd["spec"], spec["names"] = spec, names
+    kind = names.get("kind") or ""
+    if not names.get("singular"):
+        names["singular"] = kind.lower()
+    if kind and not names.get("listKind"):
+        names["listKind"] = f"{kind}List"
+    if spec.get("conversion") is None:
+        spec["conversion"] = {"strategy": "None"}
+
+
+def definition_errors(crd: Document) -> list[FieldError]:
+    """What is wrong with a definition whose types were checked and defaults filled in."""
+    spec: Document = crd["spec"]
+    name, names = (crd.get("metadata") or {}).get("name") or "", spec["names"]
+    found: list[FieldError] = []
+    if name != f"{names.get('plural') or ''}.{spec.get('group') or ''}":
+        found.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
+    found += _spec_errors(spec)
+    found += _stored_version_errors(crd)
+    found += _approval_errors(crd)
+    if spec.get("preserveUnknownFields"):
+        reason = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        found.append(invalid("spec.preserveUnknownFields", True, reason))
+    return found
+
+
+def change_errors(crd: Document, old: Document) -> list[FieldError]:
+    """What may not change once a definition exists."""
+    new, before = crd["spec"], old["spec"]
+    fixed: list[tuple[str, Any, Any]] = []
+    if is_established(old):
+        fixed.append(("spec.scope", new.get("scope"), before.get("scope")))
+        fixed.append(("spec.names.kind", new["names"].get("kind"), before["names"].get("kind")))
+    fixed.append(("spec.group", new.get("group"), before.get("group")))
+    fixed.append(("spec.names.plural", new["names"].get("plural"), before["names"].get("plural")))
+    return [invalid(path, value, "field is immutable") for path, value, was in fixed if value != was]
+
+
+def _spec_errors(spec: Document) -> Iterator[FieldError]:
+    group, scope = spec.get("group") or "", spec.get("scope") or ""
+    if not group:
+        yield required("spec.group")
+    elif problems := subdomain_problems(group):
+        yield invalid("spec.group", group, ",".join(problems))
+    elif "." not in group:
+        yield invalid("spec.group", group, "should be a domain with at least one dot")
+    if not scope:
+        yield required("spec.scope")
+    elif scope not in ("Cluster", "Namespaced"):
+        yield not_supported("spec.scope", scope, ("Cluster", "Namespaced"))
+    versions: list[Document] = spec.get("versions") or []
+    for index, version in enumerate(versions):
+        if not (version.get("schema") or {}).get("openAPIV3Schema"):
+            yield required(f"spec.versions[{index}].schema.openAPIV3Schema")
+    yield from _version_list_errors(versions)
+    names = spec["names"]
+    for name in ("plural", "singular", "kind", "listKind"):
+        if not names.get(name):
+            yield required(f"spec.names.{name}")
+    yield from name_errors(names, "spec.names")
+    shared = shared_parts(versions)
+    if versions:
+        yield from version_errors(versions[0], "spec", shared, is_shared=True)
+    yield from _conversion_errors(spec.get("conversion") or {})
+
+
+def _version_list_errors(versions: list[Document]) -> Iterator[FieldError]:
+    shared = shared_parts(versions)
+    for index, version in enumerate(versions):
+        path, name = f"spec.versions[{index}]", version.get("name") or ""
+        if problems := label_1035_problems(name):
+            yield invalid(f"{path}.name", name, ",".join(problems))
+        yield from version_errors(version, path, shared, is_shared=False)
+    all_names = [version.get("name") for version in versions]
+    if len(set(all_names)) < len(all_names):
+        yield invalid("spec.versions", _as_shown(versions, shared), "must contain unique version names")
+    if sum(bool(version.get("storage")) for version in versions) != 1:
+        reason = "must have exactly one version marked as storage version"
+        yield invalid("spec.versions", _as_shown(versions, shared), reason)
+    first = versions[0].get("name") or "" if versions else ""
+    if first and (problems := label_1035_problems(first)):
+        yield invalid("spec.version", first, ",".join(problems))
+
+
+def _as_shown(versions: list[Document], shared: frozenset[str]) -> list[Document]:
+    """Versions as the real server prints them: by the names of its own struct, without what they share."""
+
+    def own(version: Document, part: str) -> Any:
+        return None if part in shared else version.get(part)
+
+    return [
+        {
+            "Name": version.get("name") or "",
+            "Served": bool(version.get("served")),
+            "Storage": bool(version.get("storage")),
+            "Deprecated": bool(version.get("deprecated")),
+            "DeprecationWarning": version.get("deprecationWarning"),
+            "Schema": own(version, "schema"),
+            "Subresources": own(version, "subresources"),
+            "AdditionalPrinterColumns": own(version, "additionalPrinterColumns"),
+            "SelectableFields": own(version, "selectableFields"),
+        }
+        for version in versions
+    ]
+
+
+def name_errors(names: Document, path: str) -> Iterator[FieldError]:
+    for member in ("plural", "singular"):
+        if (name := names.get(member)) and (problems := label_1035_problems(name)):
+            yield invalid(f"{path}.{member}", name, ",".join(problems))
+    for member in ("kind", "listKind"):
+        if (name := names.get(member)) and (problems := label_1035_problems(name.lower())):
+            yield invalid(f"{path}.{member}", name, MIXED_CASE + ",".join(problems))
+    for index, name in enumerate(names.get("shortNames") or ()):
+        if problems := label_1035_problems(name):
+            yield invalid(f"{path}.shortNames[{index}]", name, ",".join(problems))
+    if names.get("kind") and names.get("kind") == names.get("listKind"):
+        yield invalid(f"{path}.listKind", names["listKind"], "kind and listKind may not be the same")
+    for index, name in enumerate(names.get("categories") or ()):
+        if problems := label_1035_problems(name):
+            yield invalid(f"{path}.categories[{index}]", name, ",".join(problems))
+
+
+def _conversion_errors(conversion: Document) -> Iterator[FieldError]:
+    strategy = conversion.get("strategy") or ""
+    if not strategy:
+        yield required("spec.conversion.strategy")
+    elif strategy == "Webhook":
+        yield invalid("spec.conversion.strategy", strategy, _NO_WEBHOOK)
+    elif strategy != "None":
+        yield not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))
+    webhook = conversion.get("webhook") or {}
+    if strategy != "Webhook":
+        for member, name in (("clientConfig", "webhookClientConfig"), ("conversionReviewVersions", "conversionReviewVersions")):
+            if webhook.get(member):
+                yield forbidden(f"spec.conversion.{name}", "should not be set when strategy is not set to Webhook")
+
+
+def _stored_version_errors(crd: Document) -> Iterator[FieldError]:
+    stored = (crd.get("status") or {}).get("storedVersions") or []
+    names = [version.get("name") for version in crd["spec"].get("versions") or ()]
+    if not stored:
+        yield invalid("status.storedVersions", None, "must have at least one stored version")
+        return
+    for version in crd["spec"].get("versions") or ():
+        if version.get("storage") and version.get("name") not in stored:
+            yield invalid("status.storedVersions", stored, f"must have the storage version {version.get('name')}")
+    for index, name in enumerate(stored):
+        if name not in names:
+            reason = (
+                f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until "
+                f"a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+            )
+            yield invalid(f"status.storedVersions[{index}]", name, reason)
+
+
+def _approval_errors(crd: Document) -> Iterator[FieldError]:
+    group = crd["spec"].get("group") or ""
+    if not (group in ("k8s.io", "kubernetes.io") or group.endswith((".k8s.io", ".kubernetes.io"))):
+        return
+    approved = ((crd.get("metadata") or {}).get("annotations") or {}).get(APPROVAL) or ""
+    path = f"metadata.annotations[{APPROVAL}]"
+    if not approved:
+        reason = f'protected groups must have approval annotation "{APPROVAL}", see https://github.com/kubernetes/enhancements/pull/1111'
+        yield required(path, reason)
+    elif not approved.startswith("unapproved") and "://" not in approved:
+        reason = (
+            f'protected groups must have approval annotation "{APPROVAL}" with either a URL or a reason starting with '
+            '"unapproved", see https://github.com/kubernetes/enhancements/pull/1111'
+        )
+        yield invalid(path, approved, reason)

@@ -1,0 +1,125 @@
+"""Whole objects inside an object (`x-kubernetes-embedded-resource`): they too have an identity, which must be one."""
+
+from typing import Any
+
+import msgspec
+
+from applecart.embedded.field_errors import FieldError, required
+from applecart.embedded.kinds.metadata import validate_metadata
+from applecart.embedded.kinds.names import label_1035_problems, path_segment_problems
+from applecart.embedded.schema.node import Node
+
+MIXED_CASE = "may have mixed case, but should otherwise match: "
+META_NAMES = frozenset(
+    (
+        *("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation"),
+        *("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations"),
+        *("ownerReferences", "finalizers", "managedFields"),
+    )
+)
+
+
+class _Owner(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    """The types of metadata, as far as its validation relies on them."""
+
+    name: str | None = None
+    generate_name: str | None = None
+    namespace: str | None = None
+    self_link: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    generation: int | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: list[_Owner] | None = None
+    finalizers: list[str] | None = None
+    managed_fields: list[dict[str, Any]] | None = None
+
+
+def embedded_errors(node: Node | None, value: Any, path: str = "") -> list[FieldError]:
+    """What is wrong with the identities of embedded resources below a value."""
+    if node is None or not node.has_embedded:
+        return []
+    found: list[FieldError] = []
+    if type(value) is dict:
+        if node.is_embedded:
+            found += _identity_errors(value, path)
+        for name, member in value.items():
+            known = node.properties.get(name)
+            below = f"{path}.{name}" if path else name
+            if known is None:
+                known, below = node.additional, f"{path}[{name}]"
+            if type(member) is dict or type(member) is list:
+                found += embedded_errors(known, member, below)
+    elif type(value) is list:
+        for index, item in enumerate(value):
+            found += embedded_errors(node.items, item, f"{path}[{index}]")
+    return found
+
+
+def unknown_metadata(node: Node | None, value: Any, *, removes: bool, path: str = "") -> list[str]:
+    """Paths of metadata fields of embedded resources that no object has."""
+    if node is None or not node.has_embedded:
+        return []
+    found: list[str] = []
+    if type(value) is dict:
+        meta = value.get("metadata")
+        if node.is_embedded and type(meta) is dict:
+            gone = [name for name in meta if name not in META_NAMES]
+            found += [f"{path}.metadata.{name}" for name in gone]
+            for name in gone if removes else ():
+                del meta[name]
+        for name, member in value.items():
+            found += unknown_metadata(node.child(name), member, removes=removes, path=f"{path}.{name}" if path else name)
+    elif type(value) is list:
+        for index, item in enumerate(value):
+            found += unknown_metadata(node.items, item, removes=removes, path=f"{path}[{index}]")
+    return found
+
+
+def _identity_errors(value: dict[str, Any], path: str) -> list[FieldError]:
+    found = [required(f"{path}.{name}") for name in ("apiVersion", "kind") if name not in value]
+    for name, said in value.items():
+        at = f"{path}.{name}"
+        if name in ("apiVersion", "kind"):
+            if not isinstance(said, str):
+                found.append(FieldError("Invalid", at, "must be a string", said))
+            elif not said:
+                found.append(FieldError("Invalid", at, "must not be empty", said))
+            elif name == "apiVersion" and said.count("/") > 1:
+                found.append(FieldError("Invalid", at, f"unexpected GroupVersion string: {said}", said))
+            elif name == "kind" and (problems := label_1035_problems(said.lower())):
+                found.append(FieldError("Invalid", at, MIXED_CASE + ",".join(problems), said))
+        elif name == "metadata":
+            found += _metadata_errors(said, at)
+    return found
+
+
+def _metadata_errors(meta: Any, path: str) -> list[FieldError]:
+    try:
+        msgspec.convert(meta, _Metadata)
+    except (msgspec.ValidationError, RecursionError) as error:
+        return [FieldError("Invalid", path, f"no object metadata: {error}", meta)]
+    named = {name: value for name, value in meta.items() if value is not None}
+    named["name"] = named.get("name") or "fakename"  # the name of an embedded resource may be given later
+    errors = validate_metadata(named, namespaced=bool(named.get("namespace")), name_problems=_segment_problems)
+    return [
+        FieldError(one.problem, path + one.field.removeprefix("metadata"), one.detail, one.value, one.shows_value)
+        for one in errors
+    ]
+
+
+def _segment_problems(name: str, *, is_prefix: bool) -> list[str]:
+    return path_segment_problems(name, is_prefix)

@@ -1,0 +1,56 @@
+"""Fields a schema does not know: named for the caller, and taken out of what is stored.
+
+Identity (apiVersion, kind, metadata) of the root and of embedded resources is never touched here.
+"""
+
+from typing import Any
+
+from applecart.embedded.schema.node import META_FIELDS, Node
+
+
+def unknown_fields(root: Node, document: dict[str, Any], *, removes: bool) -> list[str]:
+    """Paths of what the schema does not know, sorted; with `removes` they are gone afterwards."""
+    return sorted(_of_object(document, root, removes, keeps_unknown=root.preserves_unknown, keeps_meta=True))
+
+
+def _of_value(value: Any, node: Node | None, removes: bool, keeps_unknown: bool) -> list[str]:
+    if type(value) is dict:
+        return _of_object(value, node, removes, keeps_unknown, keeps_meta=node is not None and node.is_embedded)
+    items = node.items if node is not None else None
+    if type(value) is not list or (keeps_unknown and items is None):
+        return []
+    found: list[str] = []
+    # Items of a list that keeps what it does not know keep theirs too.
+    keeps_unknown = keeps_unknown or (items is not None and items.preserves_unknown)
+    for index, item in enumerate(value):
+        if type(item) is dict or type(item) is list:
+            found += [f"[{index}]{_joint(path)}" for path in _of_value(item, items, removes, keeps_unknown)]
+    return found
+
+
+def _of_object(value: dict[str, Any], node: Node | None, removes: bool, keeps_unknown: bool, keeps_meta: bool) -> list[str]:
+    if node is None:
+        found = [] if keeps_unknown else list(value)
+        if removes and not keeps_unknown:
+            value.clear()
+        return found
+    found, gone = [], []
+    for name, member in value.items():
+        if keeps_meta and name in META_FIELDS:
+            continue
+        known = node.properties.get(name) or node.additional
+        if known is None and not node.allows_any_member:
+            if not keeps_unknown:
+                gone.append(name)
+        elif type(member) is dict or type(member) is list:
+            below = _of_value(member, known, removes, known is not None and known.preserves_unknown)
+            if below:
+                found += [f"{name}{_joint(path)}" for path in below]
+    if removes:
+        for name in gone:
+            del value[name]
+    return found + gone
+
+
+def _joint(path: str) -> str:
+    return path if path.startswith("[") else f".{path}"

@@ -1,0 +1,173 @@
+"""The `x-kubernetes-validations` of a schema: compiled once, evaluated on every write.
+
+A rule sees the value it stands at (`self`) and, in an update, what that value was (`oldSelf`); a rule that needs the old value
+is not asked where there is none. Rules about what did not change are forgiven, unless they compare old and new. A rule that
+cannot be compiled fails every object it is asked about: it is never skipped.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from applecart.embedded.field_errors import FieldError
+from applecart.embedded.schema.cel import ABSENT, DoesNotCompile, EvaluationFailed, Expression, OutOfBudget
+from applecart.embedded.schema.checking import UNRELATED, old_items, same
+from applecart.embedded.schema.field_paths import BadPath, follow
+from applecart.embedded.schema.node import Node
+
+MAX_MESSAGE_BYTES = 5 * 1024  # of what a messageExpression gives
+_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
+_PROBLEMS = {"FieldValueRequired": "Required", "FieldValueForbidden": "Forbidden", "FieldValueDuplicate": "Duplicate"}
+
+
+class Rule:
+    """One rule at one place. `problem` and `message_problem` say why it does not compile."""
+
+    def __init__(self, entry: dict[str, Any], node: Node, *, is_root: bool) -> None:
+        self._source = _text(entry, "rule")
+        self._message = _text(entry, "message").strip()
+        self._reason = _text(entry, "reason")
+        self._is_scalar = node.type not in ("object", "array")
+        self._type = node.type
+        self.has_optional_old = entry.get("optionalOldSelf") is True
+        self.problem = self.message_problem = ""
+        self._expression = self._compiled(self._source, node, "bool", is_root)
+        self._message_expression: Expression | None = None
+        if self._expression and (source := _text(entry, "messageExpression")):
+            self._message_expression = self._compiled(source, node, "string", is_root)
+        self._field_path = ""
+        if path := _text(entry, "fieldPath"):
+            try:
+                self._field_path = follow(path, node)[0]
+            except BadPath:
+                self._field_path = ""
+
+    @property
+    def uses_old(self) -> bool:
+        return self._expression is not None and self._expression.uses_old
+
+    def _compiled(self, source: str, node: Node, answer: Any, is_root: bool) -> Expression | None:
+        is_message = answer == "string"
+        try:
+            return Expression(source, node, answer, is_root=is_root, has_optional_old=self.has_optional_old)
+        except DoesNotCompile as error:
+            text = str(error)
+            if is_message:
+                self.message_problem = f"messageExpression {text}"
+            else:
+                self.problem = f"cel expression {text}" if text.startswith("must evaluate") else text
+            return None
+
+    def verdict(self, value: Any, old: Any, path: str) -> tuple[FieldError | None, bool]:
+        """What is wrong, and whether nothing more should be asked."""
+        at = path or "<nil>"
+        if self._expression is None:
+            return FieldError("Invalid", at, f"rule compile error: {self.problem}", self._type), False
+        if old is ABSENT and self._expression.uses_old and not self.has_optional_old:
+            return None, False
+        try:
+            if self._expression.evaluate(value, old):
+                return None, False
+        except OutOfBudget:
+            return FieldError("Invalid", at, _BUDGET, self._type), True
+        except EvaluationFailed as error:
+            return FieldError("Invalid", at, self._failed(str(error)), self._type), False
+        return self._error(value, old, path), False
+
+    def _failed(self, reason: str) -> str:
+        named = self._message or self._source.strip()
+        if reason.startswith("no such overload"):
+            about = "call arguments did not match a supported operator, function or macro signature for rule"
+            return f"'{reason}': {about}: {named}"
+        return f"{reason} evaluating rule: {named}"
+
+    def _error(self, value: Any, old: Any, path: str) -> FieldError:
+        detail = self._said(value, old) or self._message or f"failed rule: {self._source.strip()}"
+        field = ".".join(part for part in (path, self._field_path) if part) or "<nil>"
+        problem: Any = _PROBLEMS.get(self._reason, "Invalid")
+        return FieldError(problem, field, "" if problem == "Duplicate" else detail, value, shows_value=self._is_scalar)
+
+    def _said(self, value: Any, old: Any) -> str:
+        """What the message expression says, when it says something usable."""
+        if self._message_expression is None or (
+            old is ABSENT and self._message_expression.uses_old and not self.has_optional_old
+        ):
+            return ""
+        try:
+            said = self._message_expression.evaluate(value, old)
+        except EvaluationFailed:
+            return ""
+        text = said.strip() if isinstance(said, str) else ""
+        return text if len(text.encode("utf-8", "replace")) <= MAX_MESSAGE_BYTES and "\n" not in text else ""
+
+
+class Rules:
+    """All rules of one schema."""
+
+    def __init__(self, root: Node) -> None:
+        self._root = root
+        self._rules = dict(_compiled_rules(root, is_root=True))
+
+    def errors(self, document: Any, old: Any = UNRELATED) -> list[FieldError]:
+        found: list[FieldError] = []
+        if self._root.has_rules:
+            self._visit(self._root, document, old, None, "", found)
+        return found
+
+    def _visit(
+        self, node: Node, value: Any, old: Any, parent: tuple[Any, Any] | None, path: str, found: list[FieldError]
+    ) -> bool:
+        """False when nothing more should be asked. `parent` is the nearest pair of new and old values."""
+        if value is None or not node.has_rules:
+            return True
+        for rule in self._rules.get(node, ()):
+            error, is_last = rule.verdict(value, ABSENT if old is UNRELATED or old is None else old, path)
+            if error is not None and (rule.uses_old or is_last or not _is_unchanged(value, old, parent)):
+                found.append(error)
+            if is_last:
+                return False
+        pair = parent if old is UNRELATED else (value, old)
+        if type(value) is dict:
+            return all(
+                self._visit(child, member, before, pair, below, found)
+                for child, member, before, below in _members(node, value, old, path)
+            )
+        if type(value) is list and node.items is not None:
+            previous = old_items(node, old)
+            return all(
+                self._visit(node.items, item, previous(item), pair, f"{path}[{index}]", found)
+                for index, item in enumerate(value)
+            )
+        return True
+
+
+def _members(node: Node, value: dict[str, Any], old: Any, path: str) -> Iterator[tuple[Node, Any, Any, str]]:
+    has_old = type(old) is dict
+    for name, member in value.items():
+        known = node.properties.get(name)
+        below = f"{path}.{name}" if path else name
+        if known is None:
+            known, below = node.additional, f"{path}[{name}]"
+        if known is not None and known.has_rules:
+            yield known, member, old.get(name, UNRELATED) if has_old else UNRELATED, below
+
+
+def _is_unchanged(value: Any, old: Any, parent: tuple[Any, Any] | None) -> bool:
+    if old is not UNRELATED:
+        return same(value, old)
+    return parent is not None and same(*parent)
+
+
+def _compiled_rules(node: Node, *, is_root: bool) -> Iterator[tuple[Node, list[Rule]]]:
+    if not node.has_rules:
+        return
+    if node.rules:
+        compiled = [Rule(entry, node, is_root=is_root) for entry in node.rules if _text(entry, "rule").strip()]
+        yield node, compiled
+    for child in (*node.properties.values(), node.additional, node.items):
+        if child is not None:
+            yield from _compiled_rules(child, is_root=False)
+
+
+def _text(entry: dict[str, Any], name: str) -> str:
+    value = entry.get(name)
+    return value if isinstance(value, str) else ""

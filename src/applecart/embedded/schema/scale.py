@@ -1,0 +1,157 @@
+"""The `/scale` of a custom resource: autoscaling/v1 Scale, read from and written to the paths its definition names.
+
+Pure: documents in, documents out. The paths are plain (`.spec.replicas`); a definition with others is refused when installed.
+"""
+
+from typing import Any
+
+import msgspec
+
+from applecart.embedded.field_errors import FieldError, quoted
+from applecart.embedded.refusals import Refusal, bad_request
+
+Document = dict[str, Any]
+LARGEST_REPLICAS = 2**31 - 1
+MAX_SHOWN_DEPTH = 20
+_META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+_GO_TYPES = {
+    str: "string",
+    bool: "bool",
+    float: "float64",
+    dict: "map[string]interface {}",
+    list: "[]interface {}",
+    int: "int64",
+}
+
+
+class ScalePaths(msgspec.Struct, frozen=True):
+    spec_replicas: str
+    status_replicas: str
+    label_selector: str = ""
+
+
+def scale_paths(version: Document) -> ScalePaths | None:
+    """What a version's `subresources.scale` says; None when there is no scale."""
+    subresources = version.get("subresources")
+    scale = subresources.get("scale") if isinstance(subresources, dict) else None
+    if not isinstance(scale, dict):
+        return None
+    names = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
+    texts = [text if isinstance(text := scale.get(name), str) else "" for name in names]
+    return ScalePaths(*texts)
+
+
+def read_scale(obj: Document, paths: ScalePaths) -> Document:
+    """The Scale of an object. Without wanted replicas there is none, which a real server calls an internal error."""
+    meta = obj.get("metadata") or {}
+    replicas = _whole(obj, paths.spec_replicas)
+    if replicas is None:
+        text = f"the spec replicas field {quoted(paths.spec_replicas)} does not exist"
+        raise Refusal(500, "InternalError", f"Internal error occurred: {text}", {"causes": [{"message": text}]})
+    status: Document = {"replicas": _whole(obj, paths.status_replicas) or 0}
+    if selector := _text(obj, paths.label_selector):
+        status["selector"] = selector
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {name: meta[name] for name in _META if name in meta},
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": status,
+    }
+
+
+def write_scale(obj: Document, scale: Document, paths: ScalePaths) -> None:
+    """Sets the wanted replicas in the object, which is then judged as any update of it."""
+    spec = scale.get("spec") or {}
+    replicas = (spec.get("replicas") or 0) if isinstance(spec, dict) else None
+    if type(replicas) is not int or not -LARGEST_REPLICAS - 1 <= replicas <= LARGEST_REPLICAS:
+        raise bad_request('Scale in version "v1" cannot be handled as a Scale: spec.replicas must be a 32-bit integer')
+    *parents, last = _names(paths.spec_replicas)
+    place = obj
+    for name in parents:
+        inner = place.get(name)
+        if inner is None:
+            inner = place[name] = {}
+        if type(inner) is not dict:
+            raise bad_request(f"{paths.spec_replicas} does not lead to a number in this object")
+        place = inner
+    place[last] = replicas
+
+
+def spec_errors(obj: Document, paths: ScalePaths) -> list[FieldError]:
+    return _replica_errors(obj, paths.spec_replicas)
+
+
+def status_errors(obj: Document, paths: ScalePaths) -> list[FieldError]:
+    found = _replica_errors(obj, paths.status_replicas)
+    if paths.label_selector:
+        try:
+            selector = _at(obj, paths.label_selector)
+            if selector is not None and type(selector) is not str:
+                raise TypeError(_accessor_error(paths.label_selector, selector, "string"))
+        except TypeError as error:
+            found.append(FieldError("Invalid", paths.label_selector, str(error), ""))
+    return found
+
+
+def _replica_errors(obj: Document, path: str) -> list[FieldError]:
+    try:
+        value = _at(obj, path)
+        if value is not None and type(value) is not int:
+            raise TypeError(_accessor_error(path, value, "int64"))
+    except TypeError as error:
+        return [FieldError("Invalid", path, str(error), 0)]
+    if value is None or 0 <= value <= LARGEST_REPLICAS:
+        return []
+    reason = "should be a non-negative integer" if value < 0 else f"should be less than or equal to {LARGEST_REPLICAS}"
+    return [FieldError("Invalid", path, reason, value)]
+
+
+def _names(path: str) -> list[str]:
+    return path.removeprefix(".").split(".")
+
+
+def _at(obj: Document, path: str) -> Any:
+    """The value at a path, None where there is none; TypeError where the path runs into something else."""
+    value: Any = obj
+    for name in _names(path):
+        if type(value) is not dict:
+            raise TypeError(_accessor_error(path, value, "map[string]interface{}"))
+        if name not in value:
+            return None
+        value = value[name]
+    return value
+
+
+def _whole(obj: Document, path: str) -> int | None:
+    try:
+        value = _at(obj, path)
+    except TypeError:
+        return None
+    return value if type(value) is int else None
+
+
+def _text(obj: Document, path: str) -> str:
+    try:
+        value = _at(obj, path) if path else None
+    except TypeError:
+        return ""
+    return value if isinstance(value, str) else ""
+
+
+def _accessor_error(path: str, value: Any, wanted: str) -> str:
+    named = "<nil>" if value is None else _GO_TYPES.get(type(value), "interface {}")
+    return f"{path} accessor error: {_go(value)} is of the type {named}, expected {wanted}"
+
+
+def _go(value: Any, depth: int = 0) -> str:
+    """A value as Go prints it; what is nested deeper than anybody reads is left out."""
+    if isinstance(value, list | dict) and depth > MAX_SHOWN_DEPTH:
+        return "..."
+    if isinstance(value, list):
+        return f"[{' '.join(_go(one, depth + 1) for one in value)}]"
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{name}:{_go(value[name], depth + 1)}' for name in sorted(value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "<nil>" if value is None else str(value)

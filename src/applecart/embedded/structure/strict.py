@@ -1,0 +1,84 @@
+"""What strict validation finds in a JSON body: unknown members and members that occur twice.
+
+A decoded document no longer shows that a member occurred twice, so this reads the text again. It does so only where the text is
+not what the document would be written as: that is how most clients write. Changes nothing and never refuses.
+"""
+
+import json
+from typing import Any
+
+import msgspec
+
+from applecart.embedded.field_errors import quoted
+from applecart.embedded.structure.conform import MAX_REPORTED, Conformed
+from applecart.embedded.structure.table import StructType, ValueType
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object with all its members, also those that occur twice."""
+
+
+def strict_problems(raw: bytes, document: Any, conformed: Conformed, type: StructType) -> list[str]:
+    """Sentences such as `duplicate field "data"`, in the order of the text. `document` is what `raw` was decoded to."""
+    if msgspec.json.encode(document) == raw or not _has_duplicates(raw):
+        return conformed.problems
+    found: dict[str, None] = {}
+    _look_into(json.loads(raw, object_pairs_hook=_Pairs), ValueType("struct", "", type.name), "", found)
+    return list(found)[:MAX_REPORTED]
+
+
+def duplicate_fields(raw: bytes) -> list[str]:
+    """The same for a document of which no type is known: only what occurs twice."""
+    if not _has_duplicates(raw):
+        return []
+    found: dict[str, None] = {}
+    _look_for_doubles(json.loads(raw, object_pairs_hook=_Pairs), "", found)
+    return list(found)[:MAX_REPORTED]
+
+
+def _look_for_doubles(value: Any, path: str, found: dict[str, None]) -> None:
+    if isinstance(value, _Pairs):
+        seen: set[str] = set()
+        for name, each in value:
+            place = f"{path}.{name}" if path else name
+            if name in seen:
+                found[f"duplicate field {quoted(place)}"] = None
+            seen.add(name)
+            _look_for_doubles(each, place, found)
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            _look_for_doubles(each, f"{path}[{index}]", found)
+
+
+def _has_duplicates(raw: bytes) -> bool:
+    has_any = False
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal has_any
+        has_any = has_any or len({name for name, _ in pairs}) < len(pairs)
+
+    try:
+        json.loads(raw, object_pairs_hook=look)
+    except (ValueError, RecursionError):  # whoever decoded the document has judged the text
+        return False
+    return has_any
+
+
+def _look_into(value: Any, type: ValueType | None, path: str, found: dict[str, None]) -> None:
+    if type is None or type.form == "special":
+        return
+    if type.form == "list" and isinstance(value, list) and not isinstance(value, _Pairs):
+        for index, each in enumerate(value):
+            _look_into(each, type.element, f"{path}[{index}]", found)
+    elif type.form in ("struct", "map") and isinstance(value, _Pairs):
+        fields = type.struct.fields if type.form == "struct" else None
+        seen: set[str] = set()
+        for name, each in value:
+            place = f"{path}.{name}" if path else name
+            if fields is not None and name not in fields:
+                found[f"unknown field {quoted(place)}"] = None
+                continue
+            if name in seen:
+                found[f"duplicate field {quoted(place)}"] = None
+            seen.add(name)
+            _look_into(each, fields[name].type if fields is not None else type.element, place, found)

@@ -1,0 +1,148 @@
+"""Which answer a client takes: the encoding, and whether it wants objects, their metadata or a Table.
+
+JSON and YAML are offered, protobuf never: clients that prefer it name JSON or `*/*` as well, and fall to it. The refusals carry
+the real server's texts. A pure decision over a header; whether the answer is a list is checked by `refuse_wrong_number`.
+"""
+
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+from applecart.embedded.kinds.kind import Kind
+from applecart.embedded.refusals import Refusal, not_acceptable
+from applecart.embedded.surface.accept import Clause, read_accept
+from applecart.embedded.tables.render import META_GROUP
+
+JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+
+NAMED_IN_REFUSALS = (JSON, YAML, PROTOBUF)  # the real server's text; ours answers no protobuf
+STREAMS = tuple(f"{media_type};stream=watch" for media_type in (JSON, PROTOBUF))
+
+Shape = Literal["object", "metadata", "metadata list", "table"]
+
+_SHAPES: dict[str, Shape] = {
+    "PartialObjectMetadata": "metadata",
+    "PartialObjectMetadataList": "metadata list",
+    "Table": "table",
+}
+_META_VERSIONS = ("v1", "v1beta1")
+
+# How the real server names its types in one refusal; events.k8s.io is stored as core.
+_GO_PACKAGES = {"": "core", "events.k8s.io": "core", "rbac.authorization.k8s.io": "rbac"}
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What is sent."""
+
+    media_type: str = JSON
+    shape: Shape = "object"
+    meta_version: str = "v1"  # of a Table or of metadata
+    is_pretty: bool = False
+
+    @property
+    def is_yaml(self) -> bool:
+        return self.media_type == YAML
+
+
+@lru_cache(maxsize=512)  # clients send the same few headers with every request
+def choose_answer(
+    accept: str | None, *, version: str = "", is_custom: bool = False, is_list: bool = False, is_watch: bool = False
+) -> Answer:
+    """The answer for an Accept header (None or "" takes JSON); `version` is that of the kind. Refuses with 406."""
+    if not accept:
+        return Answer()
+    clauses = read_accept(accept)
+    for clause in clauses:
+        for media_type in (JSON, YAML):
+            if clause.takes(media_type) and (answer := _answer(clause, media_type, version)):
+                if is_watch and answer.is_yaml:
+                    raise not_acceptable(STREAMS)
+                return answer
+    if any(clause.takes(PROTOBUF) and not clause.parameters for clause in clauses):
+        raise not_acceptable((JSON, YAML))
+    if is_custom or any(clause.takes(media_type) for clause in clauses for media_type in NAMED_IN_REFUSALS):
+        raise not_acceptable(NAMED_IN_REFUSALS)
+    raise no_such_representation((*NAMED_IN_REFUSALS, *STREAMS) if is_list or is_watch else NAMED_IN_REFUSALS)
+
+
+def _answer(clause: Clause, media_type: str, version: str) -> Answer | None:
+    wanted = clause.parameters
+    stream = wanted.get("stream", "")
+    if stream and (stream != "watch" or media_type == YAML):
+        return None
+    if wanted.get("sv", "") not in ("", version):
+        return None
+    is_pretty = wanted.get("pretty") == "1"
+    if not wanted.keys() & {"as", "g", "v"}:
+        return Answer(media_type, is_pretty=is_pretty)
+    shape = _SHAPES.get(wanted.get("as", ""))
+    meta_version = wanted.get("v", "")
+    if shape is None or wanted.get("g") != META_GROUP or meta_version not in _META_VERSIONS:
+        return None
+    return Answer(media_type, shape, meta_version, is_pretty)
+
+
+def no_such_representation(available: tuple[str, ...]) -> Refusal:
+    """The refusal of paths whose representations are fixed."""
+    text = f"406: Not Acceptable\n\nAvailable representations: {', '.join(available)}"
+    return Refusal(406, "NotAcceptable", text, {})
+
+
+def refuse_wrong_number(answer: Answer, kind: Kind, *, is_list: bool) -> None:
+    """Refuse metadata of one object for a list, and of a list for one object. A watch is neither: do not ask for one."""
+    if answer.shape == "metadata" and is_list:
+        asked, given, suffix = "PartialObjectMetadata", "a list", "List"
+    elif answer.shape == "metadata list" and not is_list:
+        asked, given, suffix = "PartialObjectMetadataList", "not a list", ""
+    else:
+        return
+    name = f"unstructured.Unstructured{suffix}"
+    if not kind.is_custom:
+        group = kind.resource.group
+        name = f"{_GO_PACKAGES.get(group, group.partition('.')[0])}.{kind.resource.kind}{suffix}"
+    raise Refusal(406, "NotAcceptable", f"you requested {asked}, but the requested object is {given} (*{name})")
+
+
+DiscoveryShape = Literal["legacy", "v2", "v2beta1"]
+
+
+class DiscoveryAnswer(msgspec.Struct, frozen=True):
+    """How discovery is sent."""
+
+    media_type: str = JSON
+    shape: DiscoveryShape = "legacy"
+
+
+@lru_cache(maxsize=256)
+def choose_discovery(accept: str | None) -> DiscoveryAnswer:
+    """The answer of `/api` and `/apis`: the aggregated document when it is named anywhere, the old ones otherwise."""
+    clauses = read_accept(accept) if accept else ()
+    for clause in clauses:
+        wanted = clause.parameters
+        version = wanted.get("v")
+        if wanted.get("as") != "APIGroupDiscoveryList" or wanted.get("g") != "apidiscovery.k8s.io":
+            continue
+        for media_type in (JSON, YAML):
+            if clause.takes(media_type) and version in ("v2", "v2beta1"):
+                return DiscoveryAnswer(media_type, "v2" if version == "v2" else "v2beta1")
+    return DiscoveryAnswer(choose_plain(accept))
+
+
+@lru_cache(maxsize=256)
+def choose_plain(accept: str | None) -> str:
+    """The encoding of a document that has one shape only. Refuses with 406."""
+    for clause in read_accept(accept) if accept else ():
+        for media_type in (JSON, YAML):
+            if clause.takes(media_type) and not clause.parameters.keys() & {"as", "g", "v"}:
+                return media_type
+    if not accept:
+        return JSON
+    raise not_acceptable(NAMED_IN_REFUSALS)
+
+
+def bool_parameter(text: str | None) -> bool:
+    """A query parameter: false when absent, `0` or `false` in any case; anything else is true, the empty text as well."""
+    return text is not None and text != "0" and text.lower() != "false"

@@ -1,0 +1,128 @@
+"""The paths of OpenAPI documents: which methods a kind has, for which kind of object, with which query parameters.
+
+kubectl reads three things here: that PATCH of a kind takes `fieldValidation` (else it refuses to create or apply), which kind a
+path is about (else it cannot explain it), and which patches a kind takes. Strategic merge is left out on purpose: a client that
+sees it would compute the patch from schemas that are not sent for built-in kinds; without it, it uses its own.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from applecart.api.meta import Resource
+from applecart.embedded.surface.served import Served
+
+Document = dict[str, Any]
+
+PATCHES = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
+BODIES = ("application/json", "application/yaml")
+
+
+def _query(name: str, description: str, kind: str = "string") -> Document:
+    return {"name": name, "in": "query", "description": description, "schema": {"type": kind, "uniqueItems": True}}
+
+
+def _in_path(name: str, description: str) -> Document:
+    schema = {"type": "string", "uniqueItems": True}
+    return {"name": name, "in": "path", "description": description, "required": True, "schema": schema}
+
+
+_DRY_RUN = _query("dryRun", "All checks the request and stores nothing.")
+_WRITING = (
+    _DRY_RUN,
+    _query("fieldManager", "Who makes the change, for the ownership of fields."),
+    _query("fieldValidation", "What becomes of unknown and repeated fields: Ignore, Warn or Strict."),
+)
+_PATCHING = (*_WRITING, _query("force", "Take over fields that others own; apply patches only.", "boolean"))
+_LISTING = (
+    _query("allowWatchBookmarks", "Send bookmarks in a watch.", "boolean"),
+    _query("continue", "Where the next page begins, from the answer before."),
+    _query("fieldSelector", "Only objects whose fields match."),
+    _query("labelSelector", "Only objects whose labels match."),
+    _query("limit", "The most objects of one page.", "integer"),
+    _query("resourceVersion", "How new the answer must be, or where a watch begins."),
+    _query("resourceVersionMatch", "How resourceVersion is meant."),
+    _query("sendInitialEvents", "Begin a watch with the objects that exist.", "boolean"),
+    _query("timeoutSeconds", "When the answer ends.", "integer"),
+    _query("watch", "Send changes as they happen.", "boolean"),
+)
+_DELETING = (
+    _DRY_RUN,
+    _query("gracePeriodSeconds", "How long the object may take to end.", "integer"),
+    _query("propagationPolicy", "What becomes of what the object owns: Orphan, Background or Foreground."),
+)
+# What many operations share is referred to. Those of writes are not: kubectl looks for them in the operation itself.
+PARAMETERS: dict[str, Document] = {one["name"]: one for one in (*_LISTING, *_DELETING)}
+
+
+def _references(parameters: tuple[Document, ...]) -> tuple[Document, ...]:
+    return tuple({"$ref": f"#/components/parameters/{one['name']}"} for one in parameters)
+
+
+_NAME = _in_path("name", "name of the object")
+_NAMESPACE = _in_path("namespace", "namespace of the object")
+
+# verb -> method, what the extension calls it, parameters, request bodies
+_OPERATIONS: dict[str, tuple[str, str, tuple[Document, ...], tuple[str, ...]]] = {
+    "list": ("get", "list", _references(_LISTING), ()),
+    "create": ("post", "post", _WRITING, BODIES),
+    "deletecollection": ("delete", "deletecollection", _references((*_LISTING, *_DELETING)), ()),
+    "get": ("get", "get", (), ()),
+    "update": ("put", "put", _WRITING, BODIES),
+    "patch": ("patch", "patch", _PATCHING, PATCHES),
+    "delete": ("delete", "delete", _references(_DELETING), ()),
+}
+_ON_COLLECTIONS = ("list", "create", "deletecollection")
+_ON_OBJECTS = ("get", "update", "patch", "delete")
+
+
+def base_path(resource: Resource) -> str:
+    """Where the group and version of a kind begin."""
+    return f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
+
+
+def paths_of(kind: Served, schema_name: str) -> Iterator[tuple[str, Document]]:
+    """Every path of a kind. `schema_name` is the component that describes its objects."""
+    resource = kind.resource
+    base = base_path(resource)
+    here: tuple[Document, ...] = ()
+    collection = f"{base}/{resource.plural}"
+    gvk = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    if resource.namespaced:
+        if "list" in kind.verbs:
+            yield collection, {"get": _operation("list", gvk, schema_name)}
+        collection = f"{base}/namespaces/{{namespace}}/{resource.plural}"
+        here = (_NAMESPACE,)
+    if item := _item(_ON_COLLECTIONS, kind.verbs, gvk, schema_name, here):
+        yield collection, item
+    if item := _item(_ON_OBJECTS, kind.verbs, gvk, schema_name, (_NAME, *here)):
+        yield f"{collection}/{{name}}", item
+    for sub in kind.subresources:
+        of = {"group": sub.group, "version": sub.version} if sub.version else gvk
+        about = {"group": of["group"], "version": of["version"], "kind": sub.kind}
+        name = schema_name if about == gvk else ""
+        if item := _item(("create", *_ON_OBJECTS), sub.verbs, about, name, (_NAME, *here)):
+            yield f"{collection}/{{name}}/{sub.name}", item
+
+
+def _item(
+    possible: tuple[str, ...], verbs: tuple[str, ...], gvk: Document, schema_name: str, parameters: tuple[Document, ...]
+) -> Document | None:
+    operations = {_OPERATIONS[verb][0]: _operation(verb, gvk, schema_name) for verb in possible if verb in verbs}
+    if not operations:
+        return None
+    return {**operations, **({"parameters": list(parameters)} if parameters else {})}
+
+
+def _operation(verb: str, gvk: Document, schema_name: str) -> Document:
+    _, action, parameters, bodies = _OPERATIONS[verb]
+    schema: Document = {"$ref": f"#/components/schemas/{schema_name}"} if schema_name else {"type": "object"}
+    body_schema: Document = {"type": "object"} if verb == "patch" else schema
+    body = {"content": {media_type: {"schema": body_schema} for media_type in bodies}, "required": True}
+    answer = {"description": "OK", "content": {media_type: {"schema": schema} for media_type in BODIES}}
+    return {
+        **({"parameters": list(parameters)} if parameters else {}),
+        **({"requestBody": body} if bodies else {}),
+        "responses": {"200": {"description": "OK"} if action in ("list", "deletecollection") else answer},
+        "x-kubernetes-action": action,
+        "x-kubernetes-group-version-kind": gvk,
+    }

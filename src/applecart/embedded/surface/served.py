@@ -1,0 +1,103 @@
+"""What is served, in the order that clients rely on: groups by importance, versions newest and most stable first.
+
+The first version of a group is the preferred one, and the first group that knows a short name wins in kubectl, so the order is
+part of the contract.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Protocol
+
+from applecart.api.meta import Resource
+from applecart.embedded.kinds.kind import Subresource
+
+# The real server's order by priority. Custom groups follow by name; metrics come last, as every metrics server registers them.
+GROUP_ORDER = (
+    "apiregistration.k8s.io",
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+)
+LAST_GROUP = "metrics.k8s.io"
+
+_VERSION = re.compile(r"v([1-9][0-9]{0,17})(?:(alpha|beta)([1-9][0-9]{0,17}))?")
+_STABILITY = {None: 0, "beta": 1, "alpha": 2}
+
+
+class Served(Protocol):
+    """A kind as clients see it: a stored one or one that is only answered."""
+
+    @property
+    def resource(self) -> Resource: ...
+    @property
+    def storage(self) -> Resource: ...
+    @property
+    def singular(self) -> str: ...
+    @property
+    def verbs(self) -> tuple[str, ...]: ...
+    @property
+    def short_names(self) -> tuple[str, ...]: ...
+    @property
+    def categories(self) -> tuple[str, ...]: ...
+    @property
+    def subresources(self) -> tuple[Subresource, ...]: ...
+    @property
+    def is_custom(self) -> bool: ...
+
+
+class Group:
+    """One API group; `versions` has the preferred one first and its kinds by name."""
+
+    __slots__ = ("name", "versions")
+
+    def __init__(self, name: str, kinds: Iterable[Served]) -> None:
+        self.name = name
+        found: dict[str, list[Served]] = {}
+        for kind in kinds:
+            found.setdefault(kind.resource.version, []).append(kind)
+        self.versions: dict[str, list[Served]] = {
+            version: sorted(found[version], key=lambda kind: kind.resource.plural)
+            for version in sorted(found, key=version_rank)
+        }
+
+    @property
+    def preferred(self) -> str:
+        return next(iter(self.versions))
+
+
+def groups_of(kinds: Iterable[Served]) -> dict[str, Group]:
+    """The groups by name, in the order of discovery; the core group "" comes first."""
+    found: dict[str, list[Served]] = {}
+    for kind in kinds:
+        found.setdefault(kind.resource.group, []).append(kind)
+    return {name: Group(name, found[name]) for name in sorted(found, key=_group_rank)}
+
+
+def _group_rank(name: str) -> tuple[int, int, str]:
+    if name == "":
+        return (0, 0, "")
+    if name in GROUP_ORDER:
+        return (1, GROUP_ORDER.index(name), "")
+    return (3 if name == LAST_GROUP else 2, 0, name)
+
+
+def version_rank(version: str) -> tuple[int, int, int, int, str]:
+    """Sorts v2 before v1, v1 before v1beta1, and names that are no versions last."""
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        return (1, 0, 0, 0, version)
+    return (0, _STABILITY[found[2]], -int(found[1]), -int(found[3] or 0), "")

@@ -1,0 +1,184 @@
+"""Who may do what by roles and bindings."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from applecart.embedded.auth.rbac import MOST_ANSWERS, MOST_USERS, Rbac
+from applecart.embedded.auth.rules import read_rule
+from applecart.embedded.auth.user import User
+from tests.embedded.auth.objects_in_memory import (
+    ObjectsInMemory,
+    asks,
+    asks_path,
+    binding,
+    plain,
+    role,
+    rule,
+    user,
+)
+from tests.embedded.auth.test_rules import JSON
+
+READER = role("reader", rule("get list", "core", "pods"), rule("get", paths="/metrics"))
+ALICE = user("alice", "devs")
+
+
+def test_what_no_rule_allows_is_denied() -> None:
+    assert not Rbac(ObjectsInMemory()).decide(ALICE, asks("get", "pods")).allowed
+
+
+@pytest.mark.parametrize("subject", ["user:alice", "group:devs", "group:system:authenticated"])
+def test_a_cluster_binding_holds_everywhere_and_for_paths(subject: str) -> None:
+    rbac = Rbac(ObjectsInMemory(READER, binding("b", "reader", subject)))
+    for question in (asks("get", "pods", "a", "p"), asks("list", "pods"), asks_path("get", "/metrics")):
+        decision = rbac.decide(ALICE, question)
+        assert decision.allowed
+        kind, _, name = subject.partition(":")
+        expected = f'ClusterRoleBinding "b" of ClusterRole "reader" to {kind.capitalize()} "{name}"'
+        assert decision.reason == f"RBAC: allowed by {expected}"
+
+
+def test_a_namespaced_binding_holds_in_its_namespace_only() -> None:
+    rbac = Rbac(ObjectsInMemory(READER, binding("b", "reader", "user:alice", namespace="a")))
+    assert rbac.decide(ALICE, asks("get", "pods", "a", "p")).reason == (
+        'RBAC: allowed by RoleBinding "b/a" of ClusterRole "reader" to User "alice"'
+    )
+    assert not rbac.decide(ALICE, asks("get", "pods", "b", "p")).allowed
+    assert not rbac.decide(ALICE, asks("list", "pods")).allowed
+    assert not rbac.decide(ALICE, asks_path("get", "/metrics")).allowed
+
+
+def test_a_role_of_another_namespace_cannot_be_bound() -> None:
+    objects = ObjectsInMemory(
+        role("local", rule("*", "*", "*"), namespace="a"),
+        binding("b", "local", "user:alice", namespace="b", to_cluster_role=False),
+    )
+    decision = Rbac(objects).decide(ALICE, asks("get", "pods", "b"))
+    assert not decision.allowed
+    assert decision.reason == 'RBAC: role.rbac.authorization.k8s.io "local" not found'
+
+
+def test_a_service_account_subject_without_namespace_is_of_the_bindings_own() -> None:
+    account = user("system:serviceaccount:a:robot")
+    local = Rbac(ObjectsInMemory(READER, binding("b", "reader", "account:robot", namespace="a")))
+    assert local.decide(account, asks("get", "pods", "a")).reason.endswith('to ServiceAccount "robot/a"')
+    cluster_wide = Rbac(ObjectsInMemory(READER, binding("b", "reader", "account:robot")))
+    assert not cluster_wide.decide(account, asks("get", "pods", "a")).allowed
+    named = Rbac(ObjectsInMemory(READER, binding("b", "reader", "account:a/robot")))
+    assert named.decide(account, asks("get", "pods", "zzz")).allowed
+
+
+def test_a_namespaced_binding_that_lost_its_namespace_grants_nothing() -> None:
+    """Otherwise a damaged object would hold for the whole cluster."""
+    lost = {**binding("b", "reader", "user:alice"), "kind": "RoleBinding"}
+    rbac = Rbac(ObjectsInMemory(READER, lost))
+    for question in (asks("get", "pods"), asks("get", "pods", "a"), asks_path("get", "/metrics")):
+        assert not rbac.decide(ALICE, question).allowed
+
+
+def test_a_group_is_not_a_user_of_that_name() -> None:
+    rbac = Rbac(ObjectsInMemory(READER, binding("b", "reader", "user:devs", "group:alice")))
+    assert not rbac.decide(ALICE, asks("get", "pods")).allowed
+
+
+def test_names_narrow_a_rule_to_requests_that_name_the_object() -> None:
+    objects = ObjectsInMemory(role("r", rule("get list", "core", "pods", names="one two")), binding("b", "r", "user:alice"))
+    rbac = Rbac(objects)
+    answers = {name: rbac.decide(ALICE, asks("get", "pods", "a", name)).allowed for name in ("one", "two", "three", "")}
+    assert answers == {"one": True, "two": True, "three": False, "": False}
+
+
+def test_missing_roles_are_named_in_the_denial() -> None:
+    objects = ObjectsInMemory(
+        binding("b1", "none1", "user:alice"),
+        binding("b2", "none2", "user:alice"),
+        binding("b3", "r", "user:alice", namespace="a", to_cluster_role=False),
+    )
+    rbac = Rbac(objects)
+    assert rbac.decide(ALICE, asks("get", "pods", "a")).reason == (
+        'RBAC: [clusterrole.rbac.authorization.k8s.io "none1" not found, '
+        'clusterrole.rbac.authorization.k8s.io "none2" not found, role.rbac.authorization.k8s.io "r" not found]'
+    )
+    assert "[" in rbac.decide(ALICE, asks("get", "pods")).reason
+    assert rbac.decide(user("bob"), asks("get", "pods")).reason == ""
+
+
+def test_a_missing_role_does_not_take_away_what_another_gives() -> None:
+    objects = ObjectsInMemory(READER, binding("a", "none", "user:alice"), binding("b", "reader", "user:alice"))
+    assert Rbac(objects).decide(ALICE, asks("get", "pods")).allowed
+
+
+def test_every_change_of_roles_and_bindings_counts_at_once() -> None:
+    objects = ObjectsInMemory()
+    rbac = Rbac(objects)
+    question = asks("get", "pods", "a")
+    assert not rbac.decide(ALICE, question).allowed
+    objects.put(binding("b", "reader", "user:alice", namespace="a"))
+    assert not rbac.decide(ALICE, question).allowed
+    objects.put(READER)
+    assert rbac.decide(ALICE, question).allowed
+    objects.put(role("reader", rule("list", "core", "pods")))
+    assert not rbac.decide(ALICE, question).allowed
+    objects.put(READER)
+    objects.remove("RoleBinding", "a", "b")
+    assert not rbac.decide(ALICE, question).allowed
+
+
+def test_changes_of_other_kinds_forget_nothing() -> None:
+    objects = ObjectsInMemory(READER, binding("b", "reader", "user:alice"))
+    rbac = Rbac(objects)
+    rbac.decide(ALICE, asks("get", "pods"))
+    read = objects.full_reads
+    objects.put(plain("ConfigMap", "a", "c"))
+    assert rbac.decide(ALICE, asks("get", "pods")).allowed
+    assert objects.full_reads == read
+
+
+def test_users_with_the_same_name_and_other_groups_are_told_apart() -> None:
+    rbac = Rbac(ObjectsInMemory(READER, binding("b", "reader", "group:devs")))
+    assert rbac.decide(ALICE, asks("get", "pods")).allowed
+    assert not rbac.decide(user("alice"), asks("get", "pods")).allowed
+
+
+def test_a_flood_of_users_and_questions_stays_within_its_memory() -> None:
+    rbac = Rbac(ObjectsInMemory(READER, binding("b", "reader", "group:devs")))
+    for number in range(MOST_USERS + 10):
+        rbac.decide(User(f"u{number}", ("devs",)), asks("get", "pods"))
+    for number in range(MOST_ANSWERS + 10):
+        rbac.decide(ALICE, asks_path("get", f"/{number}"))
+    assert len(rbac._known) <= MOST_USERS
+    assert all(len(known.answers) <= MOST_ANSWERS for known in rbac._known.values())
+    assert rbac.decide(ALICE, asks("get", "pods")).allowed
+
+
+def test_rules_for_a_user_are_listed_with_what_could_not_be_resolved() -> None:
+    objects = ObjectsInMemory(
+        READER, binding("b", "reader", "user:alice", "group:devs"), binding("c", "none", "user:alice", namespace="a")
+    )
+    rbac = Rbac(objects)
+    rules, problems = rbac.rules_for(ALICE, "a")
+    assert rules == [read_rule(one) for one in READER["rules"]]
+    assert problems == ['clusterrole.rbac.authorization.k8s.io "none" not found']
+    assert rbac.rules_for(ALICE, "")[1] == []
+
+
+def test_a_known_question_is_answered_without_reading_anything_again() -> None:
+    """Every request passes here; a look at all bindings each time would be the slowest part of most of them."""
+    objects = ObjectsInMemory(READER, *(binding(f"b{number}", "reader", f"user:u{number}") for number in range(500)))
+    rbac = Rbac(objects)
+    someone, question = user("u400", "devs"), asks("get", "pods", "a", "p")
+    first = rbac.decide(someone, question)
+    read = objects.full_reads
+    assert rbac.decide(someone, asks("get", "pods", "a", "another")) is first
+    assert objects.full_reads == read
+
+
+@given(JSON, JSON, st.sampled_from(["ClusterRole", "Role", "RoleBinding", "ClusterRoleBinding"]))
+def test_objects_of_any_shape_never_break_a_decision(content: object, subjects: object, kind: str) -> None:
+    objects = ObjectsInMemory(READER, binding("good", "reader", "user:alice"))
+    namespaced = {"namespace": "a"} if kind in ("Role", "RoleBinding") else {}
+    odd = {"kind": kind, "metadata": {"name": "odd", **namespaced}}
+    objects.put({**odd, "rules": content, "subjects": subjects, "roleRef": content})
+    rbac = Rbac(objects)
+    assert rbac.decide(ALICE, asks("get", "pods", "a")).allowed
+    assert not rbac.decide(user("bob"), asks("get", "pods", "a")).allowed

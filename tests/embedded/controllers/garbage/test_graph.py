@@ -1,0 +1,164 @@
+"""Who owns whom, and whose turn it is to be looked at."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from applecart.api.meta import OwnerReference
+from applecart.embedded.controllers.garbage.graph import FOREGROUND, ORPHAN, Graph, is_described_by, is_foreground, is_orphaning
+from applecart.kube.metadata_only import PartialObject
+from tests.embedded.controllers.garbage.owned import CLUSTER_ROLES, owned, refers_to
+
+
+def graph_of(*objects: PartialObject) -> Graph:
+    graph = Graph()
+    for obj in objects:
+        graph.observe(obj)
+    return graph
+
+
+def uids(objects: list[PartialObject]) -> list[str]:
+    return [obj.uid for obj in objects]
+
+
+def test_dependents_are_found_by_their_owners_uid() -> None:
+    graph = graph_of(owned("a"), owned("b", ["a"]), owned("c", ["a", "b"]))
+    assert uids(graph.dependents("a")) == ["b", "c"]
+    assert uids(graph.dependents("b")) == ["c"]
+    assert uids(graph.dependents("c")) == []
+
+
+def test_dependents_of_an_owner_that_was_never_seen_are_found_too() -> None:
+    assert uids(graph_of(owned("b", ["a"])).dependents("a")) == ["b"]
+
+
+def test_only_dependents_that_say_so_block() -> None:
+    blocking = owned("b", [refers_to("a", blocks=True)])
+    graph = graph_of(owned("a"), blocking, owned("c", ["a"]), owned("d", [refers_to("a", blocks=False)]))
+    assert uids(graph.blocking("a")) == ["b"]
+
+
+def test_an_object_without_owners_needs_no_look() -> None:
+    assert Graph().observe(owned("a")) == []
+
+
+def test_an_object_whose_owner_is_known_needs_no_look() -> None:
+    assert graph_of(owned("a")).observe(owned("b", ["a"])) == []
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        refers_to("unknown"),
+        msgspec.structs.replace(refers_to("a"), name="other"),
+        msgspec.structs.replace(refers_to("a"), kind="Secret"),
+        msgspec.structs.replace(refers_to("a"), api_version="apps/v1"),
+    ],
+    ids=["unknown uid", "other name", "other kind", "other group"],
+)
+def test_an_object_whose_owner_is_not_what_it_says_is_looked_at(reference: OwnerReference) -> None:
+    graph = graph_of(owned("a"))
+    obj = owned("b", [reference])
+    assert graph.observe(obj) == ["b"]
+    assert graph.owner_of(reference, obj) is None
+
+
+def test_another_version_of_the_owners_group_is_the_same_owner() -> None:
+    owner = owned("a", resource=CLUSTER_ROLES)
+    reference = msgspec.structs.replace(refers_to("a", resource=CLUSTER_ROLES), api_version=f"{CLUSTER_ROLES.group}/v1beta1")
+    assert is_described_by(owner, reference)
+
+
+def test_an_owner_in_another_namespace_is_none_but_one_of_the_cluster_is() -> None:
+    graph = graph_of(owned("a", namespace="far"), owned("r", resource=CLUSTER_ROLES))
+    assert graph.observe(owned("b", ["a"])) == ["b"]
+    assert graph.observe(owned("c", [refers_to("r", resource=CLUSTER_ROLES)])) == []
+
+
+def test_dependents_that_came_before_an_owner_elsewhere_are_looked_at_when_it_comes() -> None:
+    graph = graph_of(owned("b", ["a"]), owned("c", ["a"], namespace="far"))
+    assert graph.observe(owned("a", namespace="far")) == ["b"]
+
+
+def test_when_an_owner_goes_its_dependents_are_looked_at() -> None:
+    graph = graph_of(owned("a"), owned("b", ["a"]), owned("c", ["b"]))
+    assert graph.forget("a") == ["b"]
+    assert uids(graph.dependents("a")) == ["b"]
+
+
+def test_an_object_that_is_only_dropped_has_no_consequences() -> None:
+    graph = graph_of(owned("a"), owned("b", ["a"]))
+    graph.drop("a")
+    assert graph.get("a") is None
+    assert uids(graph.dependents("a")) == ["b"]
+
+
+def test_an_owner_that_begins_to_go_in_foreground_is_looked_at_with_its_dependents() -> None:
+    graph = graph_of(owned("a"), owned("b", ["a"]), owned("c", ["a"]))
+    assert graph.observe(owned("a", finalizers=[FOREGROUND], is_deleted=True)) == ["b", "c", "a"]
+    assert graph.observe(owned("a", finalizers=[FOREGROUND, "x/y"], is_deleted=True)) == ["a"]
+
+
+def test_a_new_dependent_of_an_owner_that_goes_in_foreground_is_looked_at() -> None:
+    graph = graph_of(owned("a", finalizers=[FOREGROUND], is_deleted=True))
+    assert graph.observe(owned("b", ["a"])) == ["b"]
+
+
+def test_an_owner_that_waits_is_looked_at_when_a_dependent_goes_or_stops_to_block() -> None:
+    waiting = owned("a", finalizers=[FOREGROUND], is_deleted=True)
+    graph = graph_of(waiting, owned("b", [refers_to("a", blocks=True)]), owned("c", [refers_to("a", blocks=True)]))
+    assert "a" in graph.observe(owned("b", [refers_to("a", blocks=False)]))
+    assert "a" in graph.observe(owned("c"))
+    graph.observe(owned("d", ["a"]))
+    assert "a" in graph.forget("d")
+
+
+def test_an_owner_that_does_not_wait_is_not_looked_at_when_a_dependent_goes() -> None:
+    assert graph_of(owned("a"), owned("b", [refers_to("a", blocks=True)])).forget("b") == []
+
+
+def test_an_object_that_orphans_is_looked_at_alone() -> None:
+    graph = graph_of(owned("a"), owned("b", ["a"]))
+    assert graph.observe(owned("a", finalizers=[ORPHAN], is_deleted=True)) == ["a"]
+
+
+@pytest.mark.parametrize(("finalizers", "is_deleted"), [((), True), ((FOREGROUND, ORPHAN), False), (("x/y",), True)])
+def test_a_finalizer_means_something_only_on_a_deleted_object(finalizers: tuple[str, ...], is_deleted: bool) -> None:
+    obj = owned("a", finalizers=finalizers, is_deleted=is_deleted)
+    assert not is_foreground(obj)
+    assert not is_orphaning(obj)
+
+
+UIDS = st.sampled_from("abcdef")
+CHANGES = st.lists(st.tuples(st.sampled_from(["observe", "forget", "drop"]), UIDS, st.lists(UIDS, max_size=3)), max_size=30)
+
+
+@given(CHANGES)
+def test_the_index_is_what_a_scan_of_all_objects_would_find(changes: list[tuple[str, str, list[str]]]) -> None:
+    graph, model = Graph(), dict[str, list[str]]()
+    for what, uid, owners in changes:
+        if what == "observe":
+            looks = graph.observe(owned(uid, owners))
+            model[uid] = owners
+        else:
+            looks = graph.forget(uid) if what == "forget" else []
+            graph.drop(uid)
+            model.pop(uid, None)
+        assert set(looks) <= {*model, uid}
+    for uid in "abcdef":
+        assert {obj.uid for obj in graph.dependents(uid)} == {one for one, owners in model.items() if uid in owners}
+    assert len(graph) == len(model)
+
+
+@given(CHANGES)
+def test_whoever_loses_an_owner_is_looked_at(changes: list[tuple[str, str, list[str]]]) -> None:
+    graph = Graph()
+    for what, uid, owners in changes:
+        if what == "observe":
+            looks = graph.observe(owned(uid, owners))
+            if any(graph.get(owner) is None for owner in owners):
+                assert uid in looks or graph.get(uid) is not None
+        elif what == "forget":
+            orphans = {obj.uid for obj in graph.dependents(uid)} - {uid}
+            assert orphans <= set(graph.forget(uid))

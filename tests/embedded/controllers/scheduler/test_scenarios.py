@@ -1,0 +1,73 @@
+"""The scenarios, on the API in memory and on a real one, with our scheduler and with kube-scheduler: the same outcomes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, nullcontext
+from pathlib import Path
+
+import pytest
+
+from applecart.clock import Clock
+from applecart.embedded.binaries.cluster import SCHEDULER, Options, RealCluster
+from applecart.embedded.controllers.scheduler.run import run_scheduler
+from applecart.kube.client import Client
+from applecart.kube.connect import connect
+from tests.embedded.controllers.scheduler.pod_api import PodApi
+from tests.embedded.controllers.scheduler.scenarios import SCENARIOS, Scenario
+from tests.embedded.controllers.scheduler.stage import stage
+
+OURS = "ours"
+REAL = "kube-scheduler"
+
+
+def name_of(scenario: Scenario) -> str:
+    return scenario.__name__
+
+
+@asynccontextmanager
+async def our_scheduler(client: Client, clock: Clock) -> AsyncIterator[None]:
+    task = asyncio.create_task(run_scheduler(client, clock))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
+async def test_in_memory_our_scheduler_plays(scenario: Scenario, clock: Clock) -> None:
+    client = Client(PodApi(clock), clock)
+    async with our_scheduler(client, clock), stage(client, "test") as scene:
+        await scenario(scene)
+
+
+@pytest.fixture(scope="module")
+def cluster_of_scenarios(kube_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    """One of its own: a scenario counts all nodes of the cluster."""
+    cluster = RealCluster(kube_programs, tmp_path_factory.mktemp("scheduled"), Options(durable=False))
+    asyncio.run(cluster.start())
+    yield cluster
+    asyncio.run(cluster.stop())
+
+
+@pytest.fixture(scope="module", params=[OURS, REAL])
+def scheduler(request: pytest.FixtureRequest, cluster_of_scenarios: RealCluster) -> Iterator[str]:
+    """Who schedules; never both at once."""
+    if request.param == REAL:
+        asyncio.run(cluster_of_scenarios.start_scheduler())
+    yield request.param
+    asyncio.run(cluster_of_scenarios.stop_program(SCHEDULER))
+
+
+@pytest.mark.kubernetes
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
+async def test_on_kubernetes_both_schedulers_play(
+    scheduler: str, cluster_of_scenarios: RealCluster, scenario: Scenario, clock: Clock
+) -> None:
+    client = Client(connect(str(cluster_of_scenarios.kubeconfig), None, clock, environ={}), clock)
+    who = our_scheduler(client, clock) if scheduler == OURS else nullcontext()
+    try:
+        async with who, stage(client, "default") as scene:
+            await scenario(scene)
+    finally:
+        await client.aclose()

@@ -1,0 +1,161 @@
+"""Strategic merge patch: maps and directives. The order of lists is in `test_strategic_lists.py`."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from applecart.embedded.patching.strategic import strategic_merge
+from applecart.embedded.patching.values import copied, same
+from applecart.embedded.refusals import Refusal
+from applecart.embedded.shape import UNTYPED
+from tests.embedded.patching.json_values import JSON, OBJECTS, SMALL_OBJECTS, nested, refused_with
+from tests.embedded.patching.shapes import CONFIG_MAP, DEPLOYMENT, NODE, POD, config_map, pod
+from tests.embedded.patching.test_merge import scribble
+
+STRATEGY = {"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}}
+
+
+@pytest.mark.parametrize(
+    ("original", "patch", "expected"),
+    [
+        ({"data": {"a": "1", "b": "2"}}, {"data": {"a": "9", "b": None, "c": "3"}}, {"data": {"a": "9", "c": "3"}}),
+        ({"data": {"a": "1"}}, {"data": None}, {}),
+        ({"data": {"a": "1"}}, {}, {"data": {"a": "1"}}),
+        ({"data": {"a": "1"}}, None, {"data": {"a": "1"}}),
+        ({"data": {"a": "1"}}, {"data": {"$patch": "replace", "b": "2"}}, {"data": {"b": "2"}}),
+        ({"data": {"a": "1"}}, {"data": {"$patch": "delete"}}, {"data": {}}),
+        ({"data": {"a": "1"}}, {"$patch": "replace", "kind": "x"}, {"kind": "x"}),
+        ({}, {"data": {"$patch": "replace", "b": "2"}}, {}),
+        ({}, {"data": {"a": None, "b": "2"}}, {"data": {"b": "2"}}),
+        ({"data": "wrong"}, {"data": {"b": "2", "c": None}}, {"data": {"b": "2"}}),
+    ],
+)
+def test_maps_are_merged_by_name(original: Any, patch: Any, expected: Any) -> None:
+    assert strategic_merge(original, patch, CONFIG_MAP) == expected
+
+
+@pytest.mark.parametrize(
+    ("patch", "expected"),
+    [
+        ({"$retainKeys": ["type"], "type": "Recreate"}, {"type": "Recreate"}),
+        ({"$retainKeys": ["type"]}, {"type": "RollingUpdate"}),
+        ({"$retainKeys": []}, {}),
+        ({"$retainKeys": ["type"], "rollingUpdate": None}, {"type": "RollingUpdate"}),
+    ],
+)
+def test_a_union_keeps_only_the_members_it_lists(patch: Any, expected: Any) -> None:
+    assert strategic_merge(STRATEGY, {"spec": {"strategy": patch}}, DEPLOYMENT) == {"spec": {"strategy": expected}}
+
+
+@pytest.mark.parametrize("names", [["rollingUpdate"], "type", None, [{}], [["type"]]])
+def test_a_union_that_does_not_list_what_it_sets_is_refused(names: Any) -> None:
+    with pytest.raises(Refusal) as refused:
+        strategic_merge(STRATEGY, {"spec": {"strategy": {"$retainKeys": names, "type": "Recreate"}}}, DEPLOYMENT)
+    assert (refused.value.code, refused.value.message) == (400, "invalid patch format of retainKeys")
+
+
+@pytest.mark.parametrize(
+    ("patch", "expected"),
+    [
+        ({"$deleteFromPrimitiveList/finalizers": ["b", "none"]}, ["a", "c"]),
+        ({"$deleteFromPrimitiveList/finalizers": ["b"], "finalizers": ["d"]}, ["d", "a", "c"]),
+        ({"$deleteFromPrimitiveList/finalizers": []}, ["a", "b", "c"]),
+        ({"$deleteFromPrimitiveList/finalizers": None}, None),
+        ({"$deleteFromPrimitiveList/finalizers": {"b": 1}}, ["a", "b", "c"]),
+        ({"$deleteFromPrimitiveList/labels": ["b"]}, ["a", "b", "c"]),
+        ({"$setElementOrder/finalizers": ["c", "a"]}, ["b", "c", "a"]),
+        ({"$setElementOrder/finalizers": ["c", "d"], "finalizers": ["d"]}, ["a", "b", "c", "d"]),
+        ({"finalizers": None, "$setElementOrder/labels": []}, None),
+    ],
+)
+def test_directives_act_on_sets(patch: Any, expected: Any) -> None:
+    original = {"metadata": {"finalizers": ["a", "b", "c"]}}
+    assert strategic_merge(original, {"metadata": patch}, CONFIG_MAP)["metadata"].get("finalizers") == expected
+
+
+@pytest.mark.parametrize(
+    ("patch", "code", "text"),
+    [
+        ([], 400, "json: cannot unmarshal array into Go value of type map[string]interface {}"),
+        (5, 400, "json: cannot unmarshal number into Go value of type map[string]interface {}"),
+        ({"metadata": {"$setElementOrder": []}}, 400, "invalid patch format of setElementOrder list"),
+        ({"metadata": {"$deleteFromPrimitiveList": []}}, 400, "invalid patch format of primitive list"),
+        ({"data": {"$patch": "merge", "a": "s3cret"}}, 422, 'unknown patch type: "merge"'),
+        ({"data": {"$patch": 5}}, 422, "unknown patch type: number"),
+        ({"metadata": {"$setElementOrder/finalizers": {}}}, 422, "expected a []interface {}, but received a object"),
+        ({"metadata": {"ownerReferences": [{"name": "x"}]}}, 422, "an item of a list does not contain declared merge key: uid"),
+        ({"metadata": {"ownerReferences": ["x"]}}, 422, "list element types are not identical"),
+        ({"metadata": {"finalizers": [None]}}, 422, "list element types are not identical"),
+    ],
+)
+def test_a_patch_that_makes_no_sense_is_refused_without_showing_values(patch: Any, code: int, text: str) -> None:
+    original = config_map({"a": "1"}, finalizers=["a"], ownerReferences=[{"uid": "u"}])
+    with pytest.raises(Refusal) as refused:
+        strategic_merge(original, patch, CONFIG_MAP)
+    assert (refused.value.code, refused.value.message) == (code, text)
+
+
+def test_a_status_patch_merges_conditions_and_replaces_container_statuses() -> None:
+    original = pod({"name": "main"})
+    original["status"] = {
+        "phase": "Pending",
+        "conditions": [{"type": "Ready", "status": "False"}, {"type": "Other", "status": "True"}],
+        "containerStatuses": [{"name": "a"}, {"name": "b"}],
+    }
+    patch = {
+        "status": {
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": [{"name": "b", "ready": True}],
+        }
+    }
+    result = strategic_merge(original, patch, POD)
+    assert result["status"] == {
+        "phase": "Running",
+        "conditions": [{"type": "Ready", "status": "True"}, {"type": "Other", "status": "True"}],
+        "containerStatuses": [{"name": "b", "ready": True}],
+    }
+    assert result["spec"] == original["spec"]
+
+
+def test_taints_are_replaced_whole() -> None:
+    original = {"spec": {"taints": [{"key": "a"}, {"key": "b"}]}}
+    assert strategic_merge(original, {"spec": {"taints": [{"key": "c"}]}}, NODE) == {"spec": {"taints": [{"key": "c"}]}}
+
+
+def test_content_of_unknown_shape_is_merged_by_name_and_its_lists_are_replaced() -> None:
+    assert strategic_merge({"x": {"y": [1], "z": 1}}, {"x": {"y": [2], "z": None}}, UNTYPED) == {"x": {"y": [2]}}
+
+
+@given(SMALL_OBJECTS, SMALL_OBJECTS)
+def test_neither_input_changes_nor_is_shared_with_the_result(target: dict[str, Any], patch: dict[str, Any]) -> None:
+    before = copied(target), copied(patch)
+    scribble(strategic_merge(target, patch, UNTYPED))
+    assert (target, patch) == before
+
+
+@given(SMALL_OBJECTS)
+def test_an_empty_patch_changes_nothing(target: dict[str, Any]) -> None:
+    assert same(strategic_merge(target, {}, POD), target)
+
+
+@given(OBJECTS, JSON)
+def test_any_patch_of_any_document_is_merged_or_refused(document: dict[str, Any], patch: Any) -> None:
+    before = copied(document), copied(patch)
+    for shape in (POD, CONFIG_MAP, UNTYPED):
+        assert refused_with(partial(strategic_merge, document, patch, shape)) in (0, 400, 422)
+    assert (document, patch) == before
+
+
+@given(JSON, JSON, JSON)
+def test_any_patch_of_lists_is_merged_or_refused(finalizers: Any, changes: Any, order: Any) -> None:
+    for name in ("finalizers", "ownerReferences"):
+        original = {"metadata": {name: finalizers}}
+        patch = {"metadata": {name: changes, f"$setElementOrder/{name}": order, f"$deleteFromPrimitiveList/{name}": order}}
+        assert refused_with(partial(strategic_merge, original, patch, POD)) in (0, 400, 422)
+
+
+def test_a_patch_that_is_nested_too_deeply_is_refused() -> None:
+    assert refused_with(lambda: strategic_merge({"a": 1}, nested(100_000), POD)) == 400

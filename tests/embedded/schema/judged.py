@@ -1,0 +1,89 @@
+"""How the embedded server answers a case, in the form in which a real server's answers were recorded."""
+
+import json
+from collections.abc import Callable
+from copy import deepcopy
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from applecart.embedded.field_errors import FieldError
+from applecart.embedded.refusals import Refusal
+from applecart.embedded.schema.compile import CompiledSchema
+from applecart.embedded.schema.custom_kind import CustomRules, custom_kinds
+from applecart.embedded.schema.definition import CrdRules, default_definition, definition_errors
+from applecart.embedded.schema.definition_types import check_types
+from applecart.embedded.schema.naming import TakenNames, stored_versions
+from tests.embedded.schema.definition_documents import resource
+from tests.embedded.schema.schema_cases import ABSENT, Case
+
+RECORDED = Path(__file__).parent / "recorded_answers.json"  # of the default minor; the contract tests compare it again
+NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
+Answer = dict[str, Any]
+
+
+def recorded() -> dict[str, dict[str, Answer]]:
+    answers: dict[str, dict[str, Answer]] = json.loads(RECORDED.read_text())
+    return answers
+
+
+def schema_of(cases: tuple[Case, ...]) -> dict[str, Any]:
+    """One schema for many cases: each is a property of the spec."""
+    spec = {"type": "object", "properties": {case.name: case.schema for case in cases}}
+    return {"type": "object", "properties": {"spec": spec}}
+
+
+def answer_to(schema: CompiledSchema, plural: str, case: Case) -> Answer:
+    """What is stored, or what is wrong."""
+    document = resource(plural, case.name, spec={case.name: deepcopy(case.value)})
+    schema.prune(document)
+    schema.default(document)
+    old = None
+    if case.old is not ABSENT:
+        old = resource(plural, case.name, spec={case.name: deepcopy(case.old)})
+        schema.default(old)
+    errors = schema.validate(document, old)
+    return {"causes": causes_as_sent(errors)} if errors else {"spec": document["spec"]}
+
+
+def answer_to_definition(crd: dict[str, Any]) -> Answer:
+    crd = deepcopy(crd)
+    check_types(crd)
+    default_definition(crd)
+    crd["status"] = {"storedVersions": stored_versions(crd)}
+    errors = definition_errors(crd)
+    return {"causes": causes_as_sent(errors)} if errors else {"spec": crd["spec"]}
+
+
+def causes_as_sent(errors: list[FieldError]) -> list[list[str]]:
+    """Errors as causes, sorted: a real server's order is not fixed."""
+    return sorted([error.reason, error.body, error.field] for error in errors)
+
+
+def rules_of(crd: dict[str, Any]) -> CustomRules:
+    """The rules of a definition's first version."""
+    rules = custom_kinds(crd)[0].rules
+    assert isinstance(rules, CustomRules)
+    return rules
+
+
+def crd_rules() -> CrdRules:
+    return CrdRules(lambda crd: TakenNames(), lambda: NOW)
+
+
+def established(crd: dict[str, Any]) -> dict[str, Any]:
+    """A definition as it is stored when it is created."""
+    crd, rules = deepcopy(crd), crd_rules()
+    rules.default(crd)
+    rules.prepare_create(crd)
+    assert rules.validate(crd) == []
+    return crd
+
+
+def refusal_of(call: Callable[[], Any]) -> int:
+    """The code with which a call was refused; 0 when it was not. Any other exception is a defect."""
+    try:
+        call()
+    except Refusal as refusal:
+        return refusal.code
+    return 0

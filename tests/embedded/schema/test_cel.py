@@ -1,0 +1,215 @@
+"""CEL expressions: what they see, what they may do, and that they cannot run for ever."""
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from applecart.embedded.schema.cel import ABSENT, MAX_LENGTH, DoesNotCompile, EvaluationFailed, Expression, OutOfBudget
+from applecart.embedded.schema.node import Node
+
+TEXT = {"type": "string"}
+INT = {"type": "integer"}
+ANYTHING = {"x-kubernetes-preserve-unknown-fields": True}
+
+
+def expression(
+    text: str, schema: dict[str, Any], *, optional: bool = False, is_root: bool = False, answer: Any = "bool"
+) -> Expression:
+    return Expression(text, Node(schema), answer, is_root=is_root, has_optional_old=optional)
+
+
+def properties(**members: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": members}
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "value", "answer"),
+    [
+        ("self > 1", INT, 2, True),
+        ("self / 2.0 == 0.5", {"type": "number"}, 1, True),
+        ("self.all(x, x < 1.5)", {"type": "array", "items": {"type": "number"}}, [1], True),
+        ("self.a == 1.0", properties(a={"type": "number"}), {"a": 1}, True),
+        ("self == b'hi'", {"type": "string", "format": "byte"}, "aGk=", True),
+        (
+            "self['k'] == b'hi'",
+            {"type": "object", "additionalProperties": {"type": "string", "format": "byte"}},
+            {"k": "aGk="},
+            True,
+        ),
+        ("self.getFullYear() == 2020", {"type": "string", "format": "date-time"}, "2020-05-01T00:00:00Z", True),
+        ("self == duration('90s')", {"type": "string", "format": "duration"}, "1m30s", True),
+        ("self.__namespace__ == 'a'", properties(namespace=TEXT), {"namespace": "a"}, True),
+        ("self.in__dash__x.__if__ == 1", properties(**{"in-x": properties(**{"if": INT})}), {"in-x": {"if": 1}}, True),
+        ("has(self.a)", properties(a=INT), {}, False),
+        ("self.?a.orValue(5) == 5", properties(a=INT), {}, True),
+        ("cel.bind(x, self.a, x + x == 4)", properties(a=INT), {"a": 2}, True),
+        ("self == 1 || self == 'x'", {"x-kubernetes-int-or-string": True}, "x", True),
+        (
+            "self.t == self.u",
+            properties(t={**TEXT, "format": "date-time"}, u={**TEXT, "format": "date-time"}),
+            {"t": "x", "u": "x"},
+            True,
+        ),
+    ],
+)
+def test_an_expression_sees_values_as_their_schema_types_them(
+    text: str, schema: dict[str, Any], value: Any, answer: bool
+) -> None:
+    assert expression(text, schema).evaluate(value) is answer
+
+
+def test_the_root_shows_identity_but_only_names_of_the_metadata() -> None:
+    document = {"kind": "Pool", "metadata": {"name": "a", "labels": {}}}
+    assert expression("self.metadata.name == 'a' && self.kind == 'Pool'", properties(), is_root=True).evaluate(document)
+    with pytest.raises(DoesNotCompile, match="undefined field 'labels'"):
+        expression("size(self.metadata.labels) == 0", properties(), is_root=True)
+    with pytest.raises(DoesNotCompile, match="undefined field 'metadata'"):
+        expression("self.metadata.name == 'a'", properties())
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "reason"),
+    [
+        ("self.b == 1", properties(a=INT), "ERROR: <input>:1:5: undefined field 'b'\n | self.b == 1\n | ....^"),
+        ("self.a.b == 1", properties(a=INT), "type 'int' does not support field selection"),
+        ("true &&\n  self.b == 1", properties(a=INT), "ERROR: <input>:2:7: undefined field 'b'\n |   self.b == 1\n | ......^"),
+        ("self.l.exists(x, x.b == 1)", properties(l={"type": "array", "items": properties(a=INT)}), "undefined field 'b'"),
+        (
+            "self.m['k'].b == 1",
+            properties(m={"type": "object", "additionalProperties": properties(a=INT)}),
+            "undefined field 'b'",
+        ),
+        ("(self.a > 1 ? self.o : self.o).b == 1", properties(a=INT, o=properties(a=INT)), "undefined field 'b'"),
+        ("self.f.x == 1", properties(f={"type": "object", **ANYTHING}), "undefined field 'x'"),
+        ("self == 'x'", INT, "found no matching overload"),
+        ("self", INT, "must evaluate to a bool"),
+        ("other == 1", INT, "undeclared reference"),
+        (
+            "self.t > timestamp('2020-01-01T00:00:00Z')",
+            properties(t={**TEXT, "format": "date-time"}),
+            "timestamps and durations",
+        ),
+        (
+            "self.t == timestamp('2020-01-01T00:00:00Z')",
+            properties(t={**TEXT, "format": "date-time"}),
+            "timestamps and durations",
+        ),
+        ("x" * (MAX_LENGTH + 1), INT, "longer than"),
+        ("self.exists(k, v, v == 1)", {"type": "object", "additionalProperties": INT}, "undeclared reference"),
+        ("(" * 100 + "true" + ")" * 100, INT, "recursion limit"),
+        ("", INT, "Syntax error"),
+    ],
+)
+def test_what_cannot_be_run_exactly_is_refused(text: str, schema: dict[str, Any], reason: str) -> None:
+    with pytest.raises(DoesNotCompile) as refused:
+        expression(text, schema)
+    assert reason in str(refused.value)
+
+
+def test_columns_are_right_below_the_head_that_makes_the_old_value_optional() -> None:
+    with pytest.raises(DoesNotCompile, match=r"<input>:1:10: undefined field 'b'"):
+        expression("1 == self.b || oldSelf.hasValue()", properties(a=INT), optional=True)
+    with pytest.raises(DoesNotCompile, match=r"<input>:1:2: undeclared reference to 'nope' .*\n \| !nope\n"):
+        expression("!nope", INT, optional=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "reason"),
+    [
+        ("self.a == 1", {}, "no such key: a"),
+        ("self.l[3] == 1", {"l": [1]}, "index out of bounds: 3"),
+        ("1 / self.a == 1", {"a": 0}, "division by zero"),
+        ("1 % self.a == 1", {"a": 0}, "modulus by zero"),
+        ("self.a + 9223372036854775807 == 1", {"a": 1}, "integer overflow"),
+        ("self.a.startsWith('x')", {"a": 1}, "no such overload"),
+        ("quantity(self.a).isInteger()", {"a": "x"}, "quantities must match"),
+        ("self.a == 1", {"a": 10**30}, "out of range"),
+    ],
+)
+def test_an_expression_without_an_answer_says_why(text: str, value: Any, reason: str) -> None:
+    schema = {"type": "object", "properties": {"a": ANYTHING, "l": {"type": "array", "items": INT}}}
+    with pytest.raises(EvaluationFailed) as failed:
+        expression(text, schema).evaluate(value)
+    assert reason in str(failed.value)
+
+
+def test_the_old_value_is_known_to_be_used() -> None:
+    assert expression("self == oldSelf", INT).uses_old
+    assert not expression("self == 1", INT).uses_old
+    assert expression("oldSelf.hasValue()", INT, optional=True).uses_old
+    assert not expression("self == 1", INT, optional=True).uses_old
+
+
+def test_an_optional_old_value_may_be_absent() -> None:
+    rule = expression("oldSelf.orValue(0) < self", INT, optional=True)
+    assert rule.evaluate(1) is True
+    assert rule.evaluate(1, 1) is False
+    instant = {"type": "string", "format": "date-time"}
+    assert expression("self < timestamp('2021-01-01T00:00:00Z')", instant, optional=True).evaluate(
+        "2020-01-01T00:00:00Z", ABSENT
+    )
+
+
+def test_a_message_is_a_text() -> None:
+    assert expression("'no ' + string(self)", INT, answer="string").evaluate(3) == "no 3"
+    with pytest.raises(DoesNotCompile, match="must evaluate to a string"):
+        expression("self", INT, answer="string")
+
+
+@pytest.mark.parametrize(
+    "text", ["self.all(x, self.exists(y, y == x))", "self.all(x, x in self)", "self.map(x, self.indexOf(x)).size() > 0"]
+)
+def test_nested_loops_over_much_data_are_not_begun(text: str) -> None:
+    rule = expression(text, {"type": "array", "items": INT})
+    assert rule.evaluate([1, 2, 3]) is True
+    with pytest.raises(OutOfBudget):
+        rule.evaluate([1] * 5000)
+
+
+def test_a_single_loop_may_be_long_but_not_endless() -> None:
+    rule = expression("self.all(x, x in [1, 2])", {"type": "array", "items": INT})
+    assert rule.evaluate([1] * 9_000) is True
+    with pytest.raises(OutOfBudget):
+        rule.evaluate([1] * 20_000)
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    st.text(max_size=40)
+    | st.lists(
+        st.sampled_from(
+            ["self", ".a", "(", ")", " == ", "1", "'x'", "[", "]", "oldSelf", ".all(x, ", "has(", " && ", "timestamp("]
+        ),
+        max_size=10,
+    ).map("".join),
+    st.booleans(),
+)
+def test_no_text_breaks_the_compiler(text: str, optional: bool) -> None:
+    for schema in (INT, properties(a=INT), {"type": "array", "items": TEXT}):
+        with suppress(DoesNotCompile, EvaluationFailed):
+            compiled = expression(text, schema, optional=optional)
+            assert compiled.evaluate({"a": 1}, {"a": 2}) in (True, False)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(VALUES, VALUES)
+def test_no_value_breaks_an_evaluation(value: Any, old: Any) -> None:
+    rules = [
+        expression("self == oldSelf", {"type": "object", "properties": {"a-b": {"type": "number"}}}),
+        expression("size(self) > 0 && self.all(x, x == x)", {"type": "array", "items": {"type": "number"}}),
+        expression("self > timestamp('2020-01-01T00:00:00Z')", {"type": "string", "format": "date-time"}),
+        expression("self == b'x'", {"type": "string", "format": "byte"}),
+    ]
+    for rule in rules:
+        with suppress(EvaluationFailed):
+            assert rule.evaluate(value, old) in (True, False)

@@ -1,0 +1,185 @@
+"""Definitions as they are written: defaults, status, and what may not change."""
+
+from copy import deepcopy
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from applecart.embedded.refusals import Refusal
+from tests.embedded.schema.definition_documents import definition
+from tests.embedded.schema.judged import crd_rules, established, refusal_of
+
+
+def test_a_definition_is_completed_and_established_in_the_write_that_creates_it() -> None:
+    crd = definition("pools", {"type": "object"})
+    crd["status"] = {"storedVersions": ["v0"], "conditions": []}
+    stored = established(crd)
+    assert stored["spec"]["names"] == {"plural": "pools", "kind": "Pools", "singular": "pools", "listKind": "PoolsList"}
+    assert stored["spec"]["conversion"] == {"strategy": "None"}
+    assert stored["status"]["storedVersions"] == ["v1"]
+    assert [(one["type"], one["status"], one["reason"]) for one in stored["status"]["conditions"]] == [
+        ("NamesAccepted", "True", "NoConflicts"),
+        ("Established", "True", "InitialNamesAccepted"),
+    ]
+    assert stored["status"]["conditions"][0]["lastTransitionTime"] == "2026-11-16T12:00:00Z"
+
+
+def test_a_version_that_was_stored_once_must_stay() -> None:
+    old = established(definition("pools", {"type": "object"}))
+    new = deepcopy(old)
+    new["spec"]["versions"][0]["name"] = "v2"
+    crd_rules().prepare_update(new, old)
+    assert new["status"]["storedVersions"] == ["v1", "v2"]
+    assert [error.field for error in crd_rules().validate(new)] == ["status.storedVersions[0]"]
+
+
+def test_an_update_may_not_set_the_status() -> None:
+    old = established(definition("pools", {"type": "object"}))
+    new = {**deepcopy(old), "status": {"storedVersions": ["v7"]}}
+    crd_rules().prepare_update(new, old)
+    assert new["status"] == old["status"]
+
+
+@pytest.mark.parametrize(
+    ("change", "fields"),
+    [
+        ({"scope": "Namespaced"}, ["spec.scope"]),
+        ({"group": "other.applecart.dev"}, ["spec.group"]),
+        ({"names": {"plural": "others", "kind": "Others"}}, ["spec.names.kind", "spec.names.plural"]),
+        ({"names": {"plural": "pools", "kind": "Pools", "shortNames": ["p"]}}, []),
+    ],
+)
+def test_what_names_stored_objects_is_immutable(change: dict[str, Any], fields: list[str]) -> None:
+    old = established(definition("pools", {"type": "object"}))
+    new = deepcopy(old)
+    new["spec"].update(change)
+    assert [error.field for error in crd_rules().validate_update(new, old)] == fields
+    assert all(error.detail == "field is immutable" for error in crd_rules().validate_update(new, old))
+
+
+def test_the_kind_may_change_until_the_definition_is_established() -> None:
+    old = established(definition("pools", {"type": "object"}))
+    old["status"]["conditions"] = []
+    new = deepcopy(old)
+    new["spec"]["names"]["kind"] = "Other"
+    assert crd_rules().validate_update(new, old) == []
+
+
+def test_conversion_by_webhook_is_refused_with_what_to_do_instead() -> None:
+    crd = definition("pools", {"type": "object"})
+    crd["spec"]["conversion"] = {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}
+    crd_rules().default(crd)
+    crd_rules().prepare_create(crd)
+    (error,) = crd_rules().validate(crd)
+    assert error.field == "spec.conversion.strategy"
+    assert "use None" in error.detail
+
+
+def test_problems_of_versions_that_differ_are_reported_at_the_version() -> None:
+    crd = definition("pools", {"type": "object"})
+    crd["spec"]["versions"].append(
+        {"name": "v2", "served": True, "storage": False, "schema": {"openAPIV3Schema": {"type": "object", "nullable": True}}}
+    )
+    crd_rules().default(crd)
+    crd_rules().prepare_create(crd)
+    assert [error.field for error in crd_rules().validate(crd)] == ["spec.versions[1].schema.openAPIV3Schema.nullable"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        [],
+        {"versions": {}},
+        {"versions": [5]},
+        {"names": "x"},
+        {"group": 1},
+        {"versions": [{"schema": {"openAPIV3Schema": {"type": 5}}}]},
+        {"versions": [{"schema": {"openAPIV3Schema": {"properties": {"a": []}}}}]},
+        {"versions": [{"schema": {"openAPIV3Schema": {"x-kubernetes-validations": [{"rule": 1}]}}}]},
+        {"versions": [{"additionalPrinterColumns": [{"priority": "x"}]}]},
+    ],
+)
+def test_a_field_of_the_wrong_type_is_a_bad_request(spec: Any) -> None:
+    with pytest.raises(Refusal) as refused:
+        crd_rules().default({"kind": "CustomResourceDefinition", "metadata": {}, "spec": spec})
+    assert refused.value.code == 400
+    assert "cannot be handled as a CustomResourceDefinition" in refused.value.message
+
+
+@pytest.mark.parametrize("spec", [None, {}, {"names": None, "versions": None}, {"versions": [{"schema": None}]}])
+def test_an_empty_definition_is_refused_field_by_field(spec: Any) -> None:
+    crd = {"kind": "CustomResourceDefinition", "metadata": {"name": "x"}, "spec": spec}
+    crd_rules().default(crd)
+    crd_rules().prepare_create(crd)
+    fields = {error.field for error in crd_rules().validate(crd)}
+    assert {"spec.group", "spec.scope", "spec.names.plural", "spec.names.kind", "spec.versions"} <= fields
+
+
+def test_a_schema_that_nests_for_ever_is_a_bad_request() -> None:
+    schema: dict[str, Any] = {"type": "object"}
+    for _ in range(3000):
+        schema = {"type": "object", "properties": {"a": schema}}
+    crd = definition("pools", schema)
+    assert refusal_of(lambda: _write(crd)) == 400
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(["object", "v1", ".spec.a", "self.a"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    *(
+                        "spec",
+                        "names",
+                        "versions",
+                        "schema",
+                        "openAPIV3Schema",
+                        "properties",
+                        "type",
+                        "items",
+                        "plural",
+                        "kind",
+                    ),
+                    *(
+                        "name",
+                        "served",
+                        "storage",
+                        "subresources",
+                        "scale",
+                        "rule",
+                        "x-kubernetes-validations",
+                        "default",
+                        "anyOf",
+                    ),
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=15,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(JSON, JSON)
+def test_no_definition_breaks_the_server(spec: Any, schema: Any) -> None:
+    for crd in (
+        {"metadata": {"name": "x"}, "spec": spec},
+        {**definition("pools", schema), "status": {"conditions": []}},
+        {**definition("pools", {"type": "object", "properties": {"spec": schema}})},
+    ):
+        assert refusal_of(partial(_write, crd)) in (0, 400)
+
+
+def _write(crd: dict[str, Any]) -> None:
+    rules = crd_rules()
+    rules.default(crd)
+    rules.prepare_create(crd)
+    assert all(str(error) for error in rules.validate(crd))
+    rules.validate_status(crd, crd)

@@ -1,0 +1,172 @@
+"""The log on disk: what is in the file, and what is said when the file cannot be used."""
+
+import asyncio
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from applecart.api.meta import Key
+from applecart.embedded.store.log import StoreFailed
+from applecart.embedded.store.record import NOTHING, Op, Record, Traits
+from applecart.embedded.store.sealing import load_or_make_key
+from applecart.embedded.store.sqlite_log import SqliteLog
+from applecart.embedded.store.store import Store
+from applecart.errors import BadInput
+from tests.embedded.store.conftest import take_in
+
+pytestmark = pytest.mark.real_time
+
+
+def open_store(folder: Path) -> tuple[Store, SqliteLog]:
+    log = SqliteLog(folder / "store.db", load_or_make_key(folder / "secrets.key"))
+    store = Store(log, take_in)
+    store.start()
+    return store, log
+
+
+def put(store: Store, label: str, name: str, value: bytes) -> "asyncio.Future[None]":
+    return store.write(label, Op.ADDED, Record(Key("ns", name), store.next_revision(), value, Traits("", NOTHING, NOTHING)))
+
+
+async def test_secrets_are_unreadable_in_the_files_and_readable_in_the_store(tmp_path: Path) -> None:
+    store, _ = open_store(tmp_path)
+    await put(store, "secrets", "s", b'{"data":{"password":"hunter2-hunter2"}}')
+    await put(store, "configmaps", "c", b'{"data":{"plain":"visible-visible"}}')
+    files = (tmp_path / "store.db").read_bytes() + (tmp_path / "store.db-wal").read_bytes()
+    assert b"hunter2" not in files
+    assert b"visible" in files
+    await store.aclose()
+    store, _ = open_store(tmp_path)
+    record = store.table("secrets").get(Key("ns", "s"))
+    assert record is not None
+    assert b"hunter2-hunter2" in record.value
+    await store.aclose()
+
+
+async def test_a_database_with_another_key_file_is_told_by_name(tmp_path: Path) -> None:
+    store, _ = open_store(tmp_path)
+    await put(store, "secrets", "s", b'{"data":{}}')
+    await store.aclose()
+    (tmp_path / "secrets.key").unlink()
+    with pytest.raises(BadInput, match=r"secrets ns/s was sealed with another key than the one in .*secrets.key"):
+        open_store(tmp_path)
+
+
+async def test_a_sealed_row_moved_to_another_object_is_refused(tmp_path: Path) -> None:
+    store, _ = open_store(tmp_path)
+    await put(store, "secrets", "mine", b'{"data":{}}')
+    await store.aclose()
+    database = sqlite3.connect(tmp_path / "store.db")
+    database.execute("UPDATE log SET name='yours'")
+    database.commit()
+    database.close()
+    with pytest.raises(BadInput, match="secrets ns/yours was sealed with another key"):
+        open_store(tmp_path)
+
+
+def test_a_key_file_that_holds_no_key_is_told(tmp_path: Path) -> None:
+    (tmp_path / "secrets.key").write_text("short")
+    with pytest.raises(BadInput, match=r"secrets.key holds no key of 32 bytes"):
+        load_or_make_key(tmp_path / "secrets.key")
+
+
+def test_the_key_file_is_private(tmp_path: Path) -> None:
+    load_or_make_key(tmp_path / "secrets.key")
+    assert (tmp_path / "secrets.key").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a database at all, but long enough to have a header" * 40, b"SQLite format 3\x00" * 100]
+)
+def test_a_file_that_is_no_database_is_told(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "store.db").write_bytes(content)
+    with pytest.raises(BadInput, match=r"store.db is damaged"):
+        open_store(tmp_path)
+
+
+def test_the_database_of_another_program_is_not_touched(tmp_path: Path) -> None:
+    database = sqlite3.connect(tmp_path / "store.db")
+    database.execute("CREATE TABLE theirs(a)")
+    database.commit()
+    database.close()
+    before = (tmp_path / "store.db").read_bytes()
+    with pytest.raises(BadInput, match="is a database of another program"):
+        open_store(tmp_path)
+    assert (tmp_path / "store.db").read_bytes() == before
+
+
+async def test_a_newer_layout_is_told(tmp_path: Path) -> None:
+    store, _ = open_store(tmp_path)
+    await store.aclose()
+    database = sqlite3.connect(tmp_path / "store.db")
+    database.execute("PRAGMA user_version=99")
+    database.close()
+    with pytest.raises(BadInput, match="has layout 99 and this applecart reads 1"):
+        open_store(tmp_path)
+
+
+async def test_damage_is_found_after_a_stop_that_was_none(tmp_path: Path) -> None:
+    store, log = open_store(tmp_path)
+    for number in range(400):
+        last = put(store, "configmaps", f"c{number}", b'{"data":{"x":"%d"}}' % number + b" " * 500)
+    await last
+    await log.checkpoint(truncate=True)
+    # The process dies here: nothing says that it ended well.
+    content = bytearray((tmp_path / "store.db").read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 4096] = os.urandom(4096)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / "store.db").write_bytes(bytes(content))
+    (copy / "secrets.key").write_bytes((tmp_path / "secrets.key").read_bytes())
+    with pytest.raises(BadInput, match=r"store.db is damaged .*applecart api restore"):
+        open_store(copy)
+    await store.aclose()
+
+
+async def test_a_full_disk_fails_what_waits_and_everything_after_and_loses_nothing(tmp_path: Path) -> None:
+    store, log = open_store(tmp_path)
+    failures: list[StoreFailed] = []
+    store.on_failure(failures.append)
+    await put(store, "configmaps", "before", b'{"data":{}}')
+    log._database.execute("PRAGMA max_page_count=40")
+    too_large = put(store, "configmaps", "large", b'{"x":"' + b"y" * 1_000_000 + b'"}')
+    with pytest.raises(StoreFailed, match=r"the disk of .*store.db is full; free some space"):
+        await too_large
+    assert len(failures) == 1
+    with pytest.raises(StoreFailed):
+        put(store, "configmaps", "after", b"{}")
+    with pytest.raises(StoreFailed):
+        await log.compact(store.revision)
+    await store.aclose()
+    store, _ = open_store(tmp_path)
+    assert [one.key.name for one in store.table("configmaps").records()] == ["before"]
+    await store.aclose()
+
+
+async def test_a_backup_taken_under_way_opens_as_a_store(tmp_path: Path) -> None:
+    store, log = open_store(tmp_path)
+    await put(store, "configmaps", "a", b"{}")
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    await log.backup(copy / "store.db")
+    await put(store, "configmaps", "b", b"{}")
+    await store.aclose()
+    (copy / "secrets.key").write_bytes((tmp_path / "secrets.key").read_bytes())
+    store, _ = open_store(copy)
+    assert [one.key.name for one in store.table("configmaps").records()] == ["a"]
+    await store.aclose()
+
+
+async def test_checkpoints_empty_the_write_ahead_log(tmp_path: Path) -> None:
+    store, log = open_store(tmp_path)
+    for number in range(300):
+        last = put(store, "configmaps", f"c{number}", b"x" * 2000)
+    await last
+    assert log.wal_bytes > 500_000
+    await log.checkpoint()
+    await log.checkpoint(truncate=True)
+    assert log.wal_bytes == 0
+    await store.aclose()

@@ -1,0 +1,154 @@
+"""Which answer a header chooses. The contract tests ask a real server the same."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from applecart.embedded.refusals import Refusal
+from applecart.embedded.surface.negotiation import (
+    Answer,
+    DiscoveryAnswer,
+    bool_parameter,
+    choose_answer,
+    choose_discovery,
+    choose_plain,
+    refuse_wrong_number,
+)
+from tests.embedded.surface.kinds import BUILT_IN, CUSTOM
+
+META = "v=v1;g=meta.k8s.io"
+JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
+KUBECTL_GET = f"{JSON};as=Table;{META},{JSON};as=Table;v=v1beta1;g=meta.k8s.io,{JSON}"
+AGGREGATED = "g=apidiscovery.k8s.io;as=APIGroupDiscoveryList"
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        (None, Answer()),
+        ("", Answer()),
+        ("*/*", Answer()),
+        (JSON, Answer()),
+        (YAML, Answer(YAML)),
+        (f"{PROTOBUF},{JSON}", Answer()),
+        (f"{PROTOBUF}, */*", Answer()),
+        (f"{JSON};q=0.5,{YAML}", Answer(YAML)),
+        (f"{JSON};pretty=1", Answer(is_pretty=True)),
+        (f"{JSON};stream=watch", Answer()),
+        (KUBECTL_GET, Answer(shape="table")),
+        (f"{YAML};as=Table;{META}", Answer(YAML, "table")),
+        (f"{JSON};as=Table;v=v1beta1;g=meta.k8s.io", Answer(shape="table", meta_version="v1beta1")),
+        (f"{JSON};as=Table;v=v3;g=meta.k8s.io,{JSON}", Answer()),
+        (f"{PROTOBUF};as=PartialObjectMetadata;{META},{JSON};as=PartialObjectMetadata;{META}", Answer(shape="metadata")),
+        (f"{JSON};as=PartialObjectMetadataList;{META}", Answer(shape="metadata list")),
+    ],
+)
+def test_a_header_chooses(accept: str | None, expected: Answer) -> None:
+    assert choose_answer(accept) == expected
+
+
+@pytest.mark.parametrize(
+    ("accept", "more", "sentence"),
+    [
+        ("text/html", {}, "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, " + PROTOBUF),
+        ("text/html", {"is_list": True}, f"{JSON};stream=watch, {PROTOBUF};stream=watch"),
+        ("text/html", {"is_custom": True}, f"only the following media types are accepted: {JSON}, {YAML}, {PROTOBUF}"),
+        (f"{JSON};as=Other;{META}", {}, "only the following media types are accepted"),
+        (f"{JSON};v=v1", {}, "only the following media types are accepted"),
+        (f"{JSON};sv=v2", {"version": "v1"}, "only the following media types are accepted"),
+        (YAML, {"is_watch": True}, f"only the following media types are accepted: {JSON};stream=watch"),
+    ],
+)
+def test_a_header_that_fits_nothing_is_refused(accept: str, more: dict[str, str], sentence: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        choose_answer(accept, **more)
+    assert caught.value.code == 406
+    assert caught.value.reason == "NotAcceptable"
+    assert sentence in caught.value.message
+
+
+def test_a_client_that_takes_protobuf_only_is_told_what_is_there() -> None:
+    with pytest.raises(Refusal, match=f"^only the following media types are accepted: {JSON}, {YAML}$"):
+        choose_answer(PROTOBUF)
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "is_list", "sentence"),
+    [
+        ("metadata", CUSTOM[0], True, "a list (*unstructured.UnstructuredList)"),
+        ("metadata list", CUSTOM[0], False, "not a list (*unstructured.Unstructured)"),
+        ("metadata", BUILT_IN[0], True, "a list (*core.ConfigMapList)"),
+        ("metadata list", BUILT_IN[-1], False, "not a list (*core.Event)"),
+    ],
+)
+def test_metadata_of_the_wrong_number_is_refused(shape: str, kind: object, is_list: bool, sentence: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        refuse_wrong_number(Answer(shape=shape), kind, is_list=is_list)  # type: ignore[arg-type]
+    assert caught.value.message.endswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_list"), [("metadata", False), ("metadata list", True), ("table", True), ("table", False), ("object", True)]
+)
+def test_the_right_number_is_sent(shape: str, is_list: bool) -> None:
+    refuse_wrong_number(Answer(shape=shape), BUILT_IN[0], is_list=is_list)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        (None, DiscoveryAnswer()),
+        (JSON, DiscoveryAnswer()),
+        (YAML, DiscoveryAnswer(YAML)),
+        (f"{JSON};v=v2;{AGGREGATED}", DiscoveryAnswer(shape="v2")),
+        (f"{JSON};v=v2beta1;{AGGREGATED}", DiscoveryAnswer(shape="v2beta1")),
+        (f"{JSON},{JSON};v=v2;{AGGREGATED};q=0.1", DiscoveryAnswer(shape="v2")),
+        (f"{JSON};v=v2;{AGGREGATED},{JSON};v=v2beta1;{AGGREGATED},{JSON}", DiscoveryAnswer(shape="v2")),
+        (f"{JSON};v=v2beta1;{AGGREGATED},{JSON}", DiscoveryAnswer(shape="v2beta1")),
+        (f"{JSON};v=v9;{AGGREGATED},{JSON}", DiscoveryAnswer()),
+        (f"{YAML};v=v2;{AGGREGATED}", DiscoveryAnswer(YAML, "v2")),
+    ],
+)
+def test_discovery_is_aggregated_when_a_client_knows_it(accept: str | None, expected: DiscoveryAnswer) -> None:
+    assert choose_discovery(accept) == expected
+
+
+@pytest.mark.parametrize("accept", ["text/html", f"{JSON};v=v9;{AGGREGATED}", PROTOBUF])
+def test_discovery_in_no_known_form_is_refused(accept: str) -> None:
+    with pytest.raises(Refusal, match="only the following media types are accepted"):
+        choose_discovery(accept)
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"), [(None, JSON), ("*/*", JSON), (f"{YAML},{JSON}", YAML), ("application/*", JSON)]
+)
+def test_a_document_of_one_shape_is_sent_in_json_or_yaml(accept: str | None, expected: str) -> None:
+    assert choose_plain(accept) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, False),
+        ("0", False),
+        ("false", False),
+        ("False", False),
+        ("FALSE", False),
+        ("", True),
+        ("1", True),
+        ("True", True),
+        ("no", True),
+    ],
+)
+def test_a_parameter_is_true_unless_it_says_otherwise(text: str | None, expected: bool) -> None:
+    """A Python client sends `watch=True`, and a hand-written request `watch=`."""
+    assert bool_parameter(text) is expected
+
+
+@given(st.text("applicton/jsyml*;, =vgq01.-TAxb", max_size=50))
+def test_every_header_is_answered_or_refused(accept: str) -> None:
+    for choose in (choose_answer, choose_discovery, choose_plain):
+        try:
+            choose(accept)
+        except Refusal as refusal:
+            assert refusal.code == 406  # noqa: PT017 (most headers are answered)

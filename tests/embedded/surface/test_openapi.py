@@ -1,0 +1,129 @@
+"""OpenAPI documents and how they are sent."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from applecart.embedded.surface.openapi import OpenApi
+from applecart.embedded.surface.virtual_kinds import VIRTUAL_KINDS
+from tests.embedded.surface.kinds import BUILT_IN, CUSTOM, GADGET_SCHEMA, GROUP, kind, schema_of
+
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+ALL = (*BUILT_IN, *VIRTUAL_KINDS, *CUSTOM)
+PROTOBUF = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
+
+
+@pytest.fixture
+def openapi() -> OpenApi:
+    return OpenApi(ALL, schema_of)
+
+
+def document(openapi: OpenApi, path: str) -> Any:
+    return json.loads(openapi.answer(path, NOW).body)
+
+
+def hash_of(openapi: OpenApi, path: str) -> str:
+    url: str = json.loads(openapi.index())["paths"][path]["serverRelativeURL"]
+    assert url.startswith(f"/openapi/v3/{path}?hash=")
+    return url.partition("=")[2]
+
+
+def test_the_index_leads_to_one_document_for_each_group_and_version(openapi: OpenApi) -> None:
+    paths = json.loads(openapi.index())["paths"]
+    assert {"api/v1", "apis/policy/v1", f"apis/{GROUP}/v1", f"apis/{GROUP}/v1beta1"} < set(paths)
+    for path in paths:
+        assert openapi.answer(path, NOW, asked_hash=hash_of(openapi, path)).code == 200
+
+
+def test_an_address_with_its_hash_is_kept_for_good(openapi: OpenApi) -> None:
+    answer = openapi.answer("api/v1", NOW, asked_hash=hash_of(openapi, "api/v1"))
+    assert answer.headers["Cache-Control"] == "public, immutable"
+    assert answer.headers["Expires"] == "Tue, 01 Jun 2027 12:00:00 GMT"
+    assert "Cache-Control" not in openapi.answer("api/v1", NOW).headers
+
+
+def test_an_address_with_an_old_hash_leads_to_the_new_one(openapi: OpenApi) -> None:
+    answer = openapi.answer("api/v1", NOW, asked_hash="OLD")
+    assert (answer.code, answer.body) == (301, b"")
+    assert answer.headers["Location"] == f"/openapi/v3/api/v1?hash={hash_of(openapi, 'api/v1')}"
+
+
+def test_a_client_that_has_the_document_gets_no_body(openapi: OpenApi) -> None:
+    etag = openapi.answer("api/v1", NOW).headers["ETag"]
+    again = openapi.answer("api/v1", NOW, if_none_match=etag)
+    assert (again.code, again.body, again.headers["ETag"]) == (304, b"", etag)
+
+
+@pytest.mark.parametrize(
+    ("accept", "code"),
+    [
+        (None, 200),
+        ("application/json", 200),
+        ("application/json, */*", 200),
+        (f"{PROTOBUF},application/json", 200),
+        (PROTOBUF, 406),
+    ],
+)
+def test_documents_are_json_only(openapi: OpenApi, accept: str | None, code: int) -> None:
+    assert openapi.answer("api/v1", NOW, accept=accept).code == code
+
+
+def test_what_is_not_served_has_no_document(openapi: OpenApi) -> None:
+    assert openapi.answer("apis/nowhere.dev/v1", NOW).code == 404
+
+
+def test_a_custom_kind_is_described_by_its_schema(openapi: OpenApi) -> None:
+    before = json.dumps(GADGET_SCHEMA)
+    schemas = document(openapi, f"apis/{GROUP}/v1")["components"]["schemas"]
+    gadget = schemas["com.example.surface.v1.Gadget"]
+    assert gadget["description"] == GADGET_SCHEMA["description"]
+    assert gadget["properties"]["spec"] == GADGET_SCHEMA["properties"]["spec"]
+    assert gadget["properties"]["metadata"]["allOf"][0]["$ref"].endswith("ObjectMeta")
+    assert gadget["x-kubernetes-group-version-kind"] == [{"group": GROUP, "kind": "Gadget", "version": "v1"}]
+    assert schemas["com.example.surface.v1.GadgetList"]["required"] == ["items"]
+    assert json.dumps(GADGET_SCHEMA) == before
+
+
+def test_every_reference_leads_somewhere(openapi: OpenApi) -> None:
+    def references(value: Any) -> set[str]:
+        if isinstance(value, dict):
+            own = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
+            return own.union(*(references(inner) for inner in value.values()))
+        return set().union(*(references(inner) for inner in value)) if isinstance(value, list) else set()
+
+    for path in json.loads(openapi.index())["paths"]:
+        found = document(openapi, path)
+        for reference in references(found):
+            _, _, where, name = reference.split("/")
+            assert name in found["components"][where]
+
+
+def test_documents_of_built_in_kinds_are_small(openapi: OpenApi) -> None:
+    assert len(openapi.answer("api/v1", NOW).body) < 150_000  # a tenth of what the real server sends
+
+
+def test_a_new_kind_changes_its_own_document_only() -> None:
+    first = OpenApi(ALL, schema_of)
+    first.index()
+    second = OpenApi((*ALL, kind(GROUP, "Hammer", "hammers", is_custom=True)), schema_of, first)
+    assert hash_of(second, "api/v1") == hash_of(first, "api/v1")
+    assert hash_of(second, f"apis/{GROUP}/v1") != hash_of(first, f"apis/{GROUP}/v1")
+    assert second.answer("api/v1", NOW).body is first.answer("api/v1", NOW).body
+
+
+def test_a_kind_that_was_replaced_is_described_anew() -> None:
+    first = OpenApi(CUSTOM, schema_of)
+    first.index()
+    replaced = [kind(GROUP, "Anvil", "anvils", namespaced=False, is_custom=True) if one is CUSTOM[2] else one for one in CUSTOM]
+    second = OpenApi(replaced, lambda one: {"type": "object", "description": "Another."}, first)
+    assert hash_of(second, f"apis/{GROUP}/v1") != hash_of(first, f"apis/{GROUP}/v1")
+    assert hash_of(second, f"apis/{GROUP}/v1beta1") == hash_of(first, f"apis/{GROUP}/v1beta1")
+
+
+def test_a_schema_of_any_shape_is_taken_as_it_is() -> None:
+    """Schemas are checked when a CRD is installed; a document must come out whatever was let in."""
+    for schema in ({}, {"properties": 5}, {"properties": {"metadata": {"type": "object"}}}, {"x": [1, None]}):
+        made = OpenApi(CUSTOM, lambda one, schema=schema: schema)  # type: ignore[misc]
+        assert json.loads(made.answer(f"apis/{GROUP}/v1", NOW).body)["components"]["schemas"]

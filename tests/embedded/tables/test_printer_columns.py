@@ -1,0 +1,98 @@
+"""The columns of custom kinds."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from applecart.embedded.tables.printer_columns import cell, table_of_columns
+from tests.embedded.tables.documents import VALUES, documents
+
+NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+TYPES = ("string", "integer", "number", "boolean", "date")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        ("string", "x", "x"),
+        ("string", 5, "5"),
+        ("string", None, "<no value>"),
+        ("string", {"a": 1}, '{"a":1}'),
+        ("integer", 5, 5),
+        ("integer", 5.9, 5),
+        ("integer", -5.9, -5),
+        ("integer", 3e20, -(2**63)),
+        ("integer", 2**63, -(2**63)),
+        ("integer", 10**400, -(2**63)),
+        ("integer", "5", None),
+        ("integer", True, None),
+        ("integer", None, None),
+        ("number", 5, 5.0),
+        ("number", 2.5, 2.5),
+        ("number", True, None),
+        ("number", "5", None),
+        ("number", 10**400, None),
+        ("boolean", True, True),
+        ("boolean", "true", None),
+        ("boolean", 1, None),
+        ("date", "2026-06-01T11:59:00Z", "60s"),
+        ("date", "soon", "<invalid>"),
+        ("date", 5, None),
+        ("date", None, None),
+        ("other", "x", None),
+    ],
+)
+def test_a_value_fills_a_column_of_its_own_type_only(kind: str, value: Any, expected: Any) -> None:
+    found = cell(kind, value, NOW)
+    assert (type(found), found) == (type(expected), expected)
+
+
+def test_the_name_comes_first_and_columns_follow_in_their_order() -> None:
+    table = table_of_columns(
+        [
+            {"name": "Replicas", "type": "integer", "jsonPath": ".spec.replicas", "format": "int32"},
+            {"name": "Ready", "type": "string", "jsonPath": ".status.ready", "priority": 1, "description": "Whether."},
+        ]
+    )
+    assert [(one.name, one.type, one.format, one.priority) for one in table.columns] == [
+        ("Name", "string", "name", 0),
+        ("Replicas", "integer", "int32", 0),
+        ("Ready", "string", "", 1),
+    ]
+    assert [one.description for one in table.columns[1:]] == [
+        "Custom resource definition column (in JSONPath format): .spec.replicas",
+        "Whether.",
+    ]
+    assert table.cells({"metadata": {"name": "one"}, "spec": {"replicas": 3}}, NOW) == ["one", 3, None]
+
+
+@pytest.mark.parametrize("columns", [None, []])
+def test_a_kind_without_columns_shows_its_age(columns: Any) -> None:
+    table = table_of_columns(columns)
+    assert [one.name for one in table.columns] == ["Name", "Age"]
+    assert table.cells({"metadata": {"name": "one", "creationTimestamp": "2026-06-01T11:58:00Z"}}, NOW) == ["one", "2m"]
+    assert table.cells({"metadata": {"name": "one"}}, NOW) == ["one", None]
+
+
+def test_a_path_that_cannot_be_read_ends_the_columns() -> None:
+    columns = [{"name": name, "type": "string", "jsonPath": path} for name, path in (("A", ".a"), ("B", "["), ("C", ".c"))]
+    assert [one.name for one in table_of_columns(columns).columns] == ["Name", "A"]
+
+
+def test_several_values_show_the_first() -> None:
+    table = table_of_columns([{"name": "A", "type": "string", "jsonPath": ".a[*]"}])
+    assert table.cells({"metadata": {"name": "x"}, "a": [1, 2]}, NOW) == ["x", "1"]
+
+
+@given(documents(), st.sampled_from([".spec", ".status.phase", "..name", ".spec[*]", ".metadata.creationTimestamp"]))
+def test_every_document_has_one_cell_for_each_column(document: dict[str, Any], path: str) -> None:
+    table = table_of_columns([{"name": kind, "type": kind, "jsonPath": path} for kind in TYPES])
+    assert len(table.cells(document, NOW)) == len(table.columns)
+
+
+@given(st.sampled_from(TYPES), VALUES)
+def test_a_cell_is_a_scalar(kind: str, value: Any) -> None:
+    assert cell(kind, value, NOW) is None or isinstance(cell(kind, value, NOW), str | int | float | bool)

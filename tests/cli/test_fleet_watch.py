@@ -1,24 +1,35 @@
 """What `applecart up` counts as waiting."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
-from applecart.api.core import Namespace
+import pytest
+
+from applecart.api.crd import DEFINITIONS
 from applecart.api.infrastructure import ScalewayAppleSiliconMachine, ScalewayAppleSiliconMachineStatus
 from applecart.api.meta import Key, ObjectMeta
 from applecart.api.pods import Pod, PodStatus
 from applecart.cli.fleet_watch import FleetWatch, machine_not_ready_since, pod_pending_since
 from applecart.clock import Clock
+from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.patches import Merge
 from applecart.observe.ages import Ages
 from applecart.observe.metrics import Metrics
+from tests.kube.embedded_api import define, serving
 from tests.kube.faults import FaultyTransport, Says, always
-from tests.kube.memory_api import MemoryApi
+from tests.kube.objects import pod
 from tests.virtual_time import elapse
 
 BORN = datetime(2026, 1, 1, tzinfo=UTC)
 META = ObjectMeta(name="a", namespace="ci", creation_timestamp=BORN)
+
+
+@pytest.fixture
+async def running(clock: Clock) -> AsyncIterator[RunningApi]:
+    async with serving(clock) as running:
+        yield running
 
 
 def test_a_pending_pod_waits_since_it_was_created() -> None:
@@ -35,32 +46,31 @@ def test_a_machine_waits_until_it_is_ready() -> None:
     assert machine_not_ready_since(ready) is None
 
 
-async def test_the_age_of_the_oldest_pending_pod_is_exported_until_it_runs(clock: Clock) -> None:
-    client = Client(MemoryApi(clock), clock)
+async def test_the_age_of_the_oldest_pending_pod_is_exported_until_it_runs(running: RunningApi, clock: Clock) -> None:
+    client = Client(running.transport(), clock)
+    await define(client, *DEFINITIONS)
     metrics = Metrics()
     ages = Ages(clock, metrics)
     fleet = FleetWatch(client, metrics, ages)
-    await client.create(Namespace(metadata=ObjectMeta(name="ci")))
     following = asyncio.create_task(fleet.run())
     await fleet.following()
     pods = fleet.informers[1]
-    pod = await client.create(Pod(metadata=ObjectMeta(name="stuck", namespace="ci")))
-    await client.patch_status(Pod, pod.key, Merge({"status": {"phase": "Pending"}}))
+    stuck = await client.create(pod("ci", "stuck"))
     await pods.wait_until(lambda: bool(ages.oldest(1)))
     await elapse(timedelta(hours=2).total_seconds())
     (oldest,) = ages.oldest(1)
     assert oldest.key == Key("ci", "stuck")
     assert round(oldest.age_s) == 7200
     assert 'applecart_objects{kind="pods"} 1.0' in metrics.render().decode()
-    await client.patch_status(Pod, pod.key, Merge({"status": {"phase": "Running"}}))
+    await client.patch_status(Pod, stuck.key, Merge({"status": {"phase": "Running"}}))
     await pods.wait_until(lambda: not ages.oldest(1))
     assert fleet.why_behind() is None
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
 
 
-async def test_a_kind_that_the_api_does_not_serve_is_named_by_the_readiness_page(clock: Clock) -> None:
-    network = FaultyTransport(MemoryApi(clock), always(Says(403)))
+async def test_a_kind_that_the_api_does_not_serve_is_named_by_the_readiness_page(running: RunningApi, clock: Clock) -> None:
+    network = FaultyTransport(running.transport(), always(Says(403)))
     metrics = Metrics()
     fleet = FleetWatch(Client(network, clock), metrics, Ages(clock, metrics))
     following = asyncio.create_task(fleet.run())

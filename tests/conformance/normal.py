@@ -5,7 +5,9 @@ registered. Revisions of objects become their order: of all revisions in one ans
 growth still count. The revision of a list is any number that is new enough (other writers raise it) and says only that it is
 there. Keys are sorted, because the order of a JSON object means nothing; so are the causes of a refusal, which a real server
 takes out of a hash map. Managed fields stay only where a check is about them. A whole object inside a message (a real server
-prints what a patch made, managed fields and all) only says that one is there, and so does a line of a Go source.
+prints what a patch made, managed fields and all) only says that one is there, and so does a line of a Go source. Three things
+are left out because applecart differs in them on purpose (`accepted.py`): descriptions of columns, the dump of Go structs
+behind the refusal of a Pod's change, and causes that are repeated word for word.
 """
 
 import re
@@ -19,6 +21,7 @@ ADDRESS = re.compile(r"\b127\.0\.0\.1(:\d+)?\b")
 AGE = re.compile(r"^(\d+[smhdy])+$")
 REVISION = re.compile(r"^\d+$")
 SOURCE_LINE = re.compile(r"\.go:\d+")
+STRUCT_DUMP = re.compile(r"(\(allow it to be set to 1 if it was previously negative\))\n.*", re.DOTALL)
 CERTIFICATE_HASH = re.compile(r"X509SHA256=[0-9a-f]{64}")
 OBJECT_IN_TEXT = re.compile(r'Invalid value: "\{.*\}"(?=: )', re.DOTALL)
 RECORDED_REVISION = re.compile(r"(in record \()\d+")
@@ -60,6 +63,8 @@ class _Normaliser:
             return self._revisions[value]
         if key == "continue" and value:
             return "a token"
+        if key == "columnDefinitions" and isinstance(value, list):
+            return [self.walk({name: one[name] for name in one if name != "description"}) for one in value]
         if key == "cells" and isinstance(value, list):
             return ["an age" if isinstance(cell, str) and AGE.match(cell) else self.walk(cell) for cell in value]
         if key == "managedFields" and isinstance(value, list):
@@ -80,6 +85,7 @@ class _Normaliser:
         text = REVISIONS_IN_TEXT.sub(lambda match: f"{match[1]}N{' (M)' if match[2] else ''}", text)
         text = RECORDED_REVISION.sub(r"\1N", OBJECT_IN_TEXT.sub("Invalid value: an object", text))
         text = SOURCE_LINE.sub(".go:N", CERTIFICATE_HASH.sub("X509SHA256=hash", text))
+        text = STRUCT_DUMP.sub(r"\1 and a dump", text)
         text = TIME.sub("a time", MICRO_TIME.sub("a time in microseconds", text))
         return ADDRESS.sub("an address", text)
 
@@ -89,9 +95,10 @@ def _with_sorted_causes(status: dict[str, Any]) -> dict[str, Any]:
     details = status.get("details")
     if not isinstance(details, dict) or not isinstance(details.get("causes"), list):
         return status
-    texts = [_cause(cause) for cause in details["causes"]]
+    texts = list(dict.fromkeys(_cause(cause) for cause in details["causes"]))
     message = str(status.get("message", "")).replace(", ".join(texts), ", ".join(sorted(texts)))
-    return {**status, "message": message, "details": {**details, "causes": sorted(details["causes"], key=_cause)}}
+    causes = {_cause(cause): cause for cause in details["causes"]}
+    return {**status, "message": message, "details": {**details, "causes": [causes[text] for text in sorted(causes)]}}
 
 
 def _cause(cause: dict[str, Any]) -> str:

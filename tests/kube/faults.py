@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
+from applecart.embedded.refusals import Refusal
 from applecart.errors import DeadlineExceeded, NeverSent, Unreachable
-from applecart.kube.transport import Request, Response, Stream, Transport
-from tests.kube.memory_refusals import Refusal
+from applecart.kube.transport import JSON, Request, Response, Stream, Transport
 from tests.virtual_time import elapse
 
 REASONS = {409: "Conflict", 410: "Expired", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
@@ -32,6 +32,12 @@ class Lost(Fault, frozen=True):
 
 class Slow(Fault, frozen=True):
     """The request arrives late."""
+
+    by_s: float
+
+
+class Late(Fault, frozen=True):
+    """The request is carried out at once and its answer takes a while: watches overtake it."""
 
     by_s: float
 
@@ -94,7 +100,7 @@ class FaultyTransport:
         self.calls: list[Request] = []  # what the client tried, in order
         self.called_at_s: list[float] = []  # when, on the loop's time
         self._inner = inner
-        self._streams: set[FaultyStream] = set()
+        self._streams: dict[FaultyStream, None] = {}  # in the order in which they were opened
 
     def heal(self) -> None:
         """No more faults. Streams that stalled stay so: nobody tells a client that its connection died."""
@@ -121,6 +127,10 @@ class FaultyTransport:
                 await self._until_deadline(request, request.deadline_s)
             case Slow(by_s):
                 await self._until_deadline(request, by_s)
+            case Late(by_s):
+                response = await self._inner.send(request)
+                await self._until_deadline(request, by_s)
+                return response
             case Says(status, retry_after_s):
                 return refusal(status, retry_after_s)
             case Lost() | StreamFault():
@@ -137,14 +147,14 @@ class FaultyTransport:
                 raise Unreachable(f"{request}: connection reset while waiting for the answer")
             case Hung():
                 await self._until_deadline(request, request.deadline_s)
-            case Slow(by_s):
+            case Slow(by_s) | Late(by_s):
                 await self._until_deadline(request, by_s)
             case Says(status, retry_after_s):
                 return Whole(refusal(status, retry_after_s))
             case StreamFault() as fault:
                 strikes = fault
         stream = FaultyStream(await self._inner.open(request), strikes)
-        self._streams.add(stream)
+        self._streams[stream] = None
         return stream
 
     async def aclose(self) -> None:
@@ -248,4 +258,5 @@ class Whole:
 
 def refusal(status: int, retry_after_s: int | None = None) -> Response:
     headers = {"retry-after": str(retry_after_s)} if retry_after_s is not None else {}
-    return Refusal(status, REASONS.get(status, ""), "the network says so").response_with(headers)
+    document = Refusal(status, REASONS.get(status, ""), "the network says so").document()
+    return Response(status, msgspec.json.encode(document), {"content-type": JSON, **headers})

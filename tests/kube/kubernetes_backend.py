@@ -43,7 +43,7 @@ class KubernetesBackend(Backend):
         finally:
             await client.aclose()
 
-    async def stranger(self) -> Client | None:
+    async def stranger(self) -> Client:
         credentials = self.cluster.issue_client(f"stranger-{next(_strangers)}", "stranger")
         return Client(connect(str(credentials.kubeconfig), None, self.client.clock, environ={}), self.client.clock)
 

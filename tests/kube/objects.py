@@ -1,10 +1,10 @@
 """Small objects that every API server accepts, for tests of the client and what stands on it."""
 
-from applecart.api.apps import Deployment, DeploymentSpec
 from applecart.api.containers import Container
 from applecart.api.core import ConfigMap
-from applecart.api.meta import LabelSelector, ObjectMeta
-from applecart.api.pods import Pod, PodSpec, PodTemplate
+from applecart.api.meta import ObjectMeta
+from applecart.api.pods import Pod, PodSpec
+from applecart.api.runners import RunnerPool, RunnerPoolSpec
 
 
 def config_map(
@@ -22,13 +22,12 @@ def pod(namespace: str, name: str, *, node_name: str = "", labels: dict[str, str
     return Pod(metadata=ObjectMeta(name=name, namespace=namespace, labels=labels or {}), spec=_pod_spec(node_name))
 
 
-def deployment(namespace: str, name: str, *, replicas: int = 1) -> Deployment:
-    labels = {"app": name}
-    template = PodTemplate(metadata=ObjectMeta(labels=labels), spec=_pod_spec())
-    return Deployment(
-        metadata=ObjectMeta(name=name, namespace=namespace),
-        spec=DeploymentSpec(replicas=replicas, selector=LabelSelector(match_labels=labels), template=template),
+def runner_pool(namespace: str, name: str, *, replicas: int = 1) -> RunnerPool:
+    """A kind with a status and a scale; every server must be taught it first."""
+    spec = RunnerPoolSpec(
+        image="runner:1", fleet_selector="runners", dispatch_label="macos", runner_labels=("self-hosted",), replicas=replicas
     )
+    return RunnerPool(metadata=ObjectMeta(name=name, namespace=namespace), spec=spec)
 
 
 def _pod_spec(node_name: str = "") -> PodSpec:

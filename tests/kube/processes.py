@@ -9,10 +9,12 @@ import asyncio
 import math
 import random
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Any
 
 from applecart.clock import EPOCH
+from applecart.embedded.server.server import RunningApi
 from applecart.errors import DeadlineExceeded, NeverSent, Unreachable
 from applecart.kube.transport import Request, Response, Stream, Transport
 from tests.virtual_time import elapse
@@ -84,6 +86,45 @@ class Process:
 
     def kill(self) -> None:
         self.is_killed = not self.world.is_closing
+
+
+class Served:
+    """An API that runs in a process of its own. Whoever calls does so from another loop: calls and answers cross over."""
+
+    def __init__(self, process: Process, serving: AbstractAsyncContextManager[RunningApi]) -> None:
+        self._process = process
+        self._transport: asyncio.Future[Transport] = process.loop.create_future()
+        self._task = process.start(self._serve(serving))  # asyncio keeps no task alive that nobody else holds
+
+    async def send(self, request: Request) -> Response:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Response] = loop.create_future()
+
+        def deliver(done: asyncio.Task[Response]) -> None:
+            if not answer.done():  # who asked may be gone
+                failure = Unreachable(f"{request}: the server was stopped") if done.cancelled() else done.exception()
+                answer.set_exception(failure) if failure else answer.set_result(done.result())
+
+        def ask() -> None:
+            task = self._process.loop.create_task(self._answer(request))
+            task.add_done_callback(lambda done: loop.call_soon(deliver, done))
+
+        self._process.loop.call_soon(ask)
+        return await answer
+
+    async def open(self, request: Request) -> Stream:
+        raise NotImplementedError("no test of several processes watches")
+
+    async def aclose(self) -> None:
+        """The API is everybody's."""
+
+    async def _answer(self, request: Request) -> Response:
+        return await (await self._transport).send(request)
+
+    async def _serve(self, serving: AbstractAsyncContextManager[RunningApi]) -> None:
+        async with serving as running:
+            self._transport.set_result(running.transport())
+            await asyncio.get_running_loop().create_future()
 
 
 class Weather:

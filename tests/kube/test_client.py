@@ -1,6 +1,8 @@
 """Deadlines and retries of calls, on virtual time, through a network that fails on purpose."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import pairwise
 
 import pytest
@@ -10,14 +12,15 @@ from hypothesis import strategies as st
 from applecart.api.core import ConfigMap
 from applecart.api.meta import Key, ObjectMeta
 from applecart.clock import Clock, VirtualClock, run_virtual
+from applecart.embedded.server.server import RunningApi
 from applecart.errors import ApplecartError, DeadlineExceeded, NeverSent, Unreachable
 from applecart.kube.client import DEADLINE_S, Client, retry_after_s, selector_query, with_revision
 from applecart.kube.errors import ApiError, Conflict, Expired, ServerFault, TooManyRequests
 from applecart.kube.patches import Json, Merge, Patch
 from applecart.kube.retry import PACE
 from applecart.kube.transport import Request
+from tests.kube.embedded_api import serving
 from tests.kube.faults import Cut, Fault, FaultyTransport, Hung, Lost, Refused, Says, Slow, Stalls, always, in_turn
-from tests.kube.memory_api import MemoryApi
 from tests.kube.objects import config_map
 
 KEY = Key("ci", "a")
@@ -26,9 +29,9 @@ KEY = Key("ci", "a")
 class World:
     """A client, a server, and the network between them."""
 
-    def __init__(self, clock: Clock) -> None:
-        self.server = MemoryApi(clock)
-        self.network = FaultyTransport(self.server)
+    def __init__(self, running: RunningApi, clock: Clock) -> None:
+        self.running = running
+        self.network = FaultyTransport(running.transport())
         self.client = Client(self.network, clock)
 
     @property
@@ -42,12 +45,20 @@ class World:
         self.network.called_at_s.clear()
 
     def count_stored(self) -> int:
-        return len(self.server.store.objects)
+        return len(self.running.store.table(ConfigMap.resource.label))
+
+
+@asynccontextmanager
+async def new_world() -> AsyncIterator[World]:
+    """One for a single example on a loop of its own."""
+    clock = VirtualClock(asyncio.get_running_loop())
+    async with serving(clock, ["ci"]) as running:
+        yield World(running, clock)
 
 
 @pytest.fixture
-async def world(clock: Clock) -> World:
-    world = World(clock)
+async def world(running: RunningApi, clock: Clock) -> World:
+    world = World(running, clock)
     await world.client.create(config_map("ci", "a", colour="green"))
     return world
 
@@ -194,16 +205,16 @@ def test_no_schedule_of_faults_makes_a_call_outlive_its_deadline_or_raise_a_stra
     faults: list[Fault | None], verb: str
 ) -> None:
     async def scenario() -> None:
-        world = World(VirtualClock(asyncio.get_running_loop()))
-        await world.client.create(config_map("ci", "a"))
-        world.suffer(*faults)
-        before_s = asyncio.get_running_loop().time()
-        try:
-            await act(world.client, verb)
-        except ApplecartError:
-            assert faults
-        assert asyncio.get_running_loop().time() - before_s <= DEADLINE_S + 1e-6
-        assert world.attempts <= 20
+        async with new_world() as world:
+            await world.client.create(config_map("ci", "a"))
+            world.suffer(*faults)
+            before_s = asyncio.get_running_loop().time()
+            try:
+                await act(world.client, verb)
+            except ApplecartError:
+                assert faults
+            assert asyncio.get_running_loop().time() - before_s <= DEADLINE_S + 1e-6
+            assert world.attempts <= 20
 
     run_virtual(scenario())
 
@@ -226,15 +237,15 @@ async def act(client: Client, verb: str) -> None:
 @given(st.lists(FAULTS, max_size=8))
 def test_a_creation_happens_at_most_once_whatever_the_network_does(faults: list[Fault]) -> None:
     async def scenario() -> None:
-        world = World(VirtualClock(asyncio.get_running_loop()))
-        world.suffer(*faults)
         wanted = ConfigMap(metadata=ObjectMeta(namespace="ci", generate_name="a-"))
-        try:
-            await world.client.create(wanted)
-        except ApplecartError:
-            assert world.count_stored() <= 1
-        else:
-            assert world.count_stored() == 1
+        async with new_world() as world:
+            world.suffer(*faults)
+            try:
+                await world.client.create(wanted)
+            except ApplecartError:
+                assert world.count_stored() <= 1
+            else:
+                assert world.count_stored() == 1
 
     run_virtual(scenario())
 
@@ -316,9 +327,9 @@ def test_a_refusal_names_the_call() -> None:
 
 def _caught() -> ApiError:
     async def scenario() -> ApiError:
-        world = World(VirtualClock(asyncio.get_running_loop()))
-        with pytest.raises(ApiError) as caught:
-            await world.client.get(ConfigMap, KEY)
-        return caught.value
+        async with new_world() as world:
+            with pytest.raises(ApiError) as caught:
+                await world.client.get(ConfigMap, KEY)
+            return caught.value
 
     return run_virtual(scenario())

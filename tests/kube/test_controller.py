@@ -12,6 +12,7 @@ from applecart.api.core import ConfigMap
 from applecart.api.meta import Key, ObjectMeta
 from applecart.api.pods import Pod
 from applecart.clock import Clock
+from applecart.embedded.server.server import RunningApi
 from applecart.errors import BadInput, Transient
 from applecart.kube.client import Client
 from applecart.kube.controller import Controller
@@ -21,7 +22,7 @@ from applecart.kube.patches import Merge
 from applecart.kube.predicates import appeared_or_went
 from applecart.kube.results import DONE, WAIT, Outcome, Result, again_in
 from applecart.kube.workqueue import WorkQueue
-from tests.kube.memory_api import MemoryApi
+from tests.kube.objects import pod
 from tests.virtual_time import elapse
 
 Script = Callable[[str], Awaitable[Result]]
@@ -316,8 +317,8 @@ def config(name: str, **labels: str) -> ConfigMap:
 class Fed:
     """A controller that an informer feeds from an API in memory."""
 
-    def __init__(self, clock: Clock) -> None:
-        self.client = Client(MemoryApi(clock), clock)
+    def __init__(self, running: RunningApi, clock: Clock) -> None:
+        self.client = Client(running.transport(), clock)
         self.informer = Informer(self.client, ConfigMap, "test")
         self.seen: list[Key | str] = []
         self.queue: WorkQueue[Key | str] = WorkQueue(clock)
@@ -342,8 +343,8 @@ class Fed:
         return list(self.seen)
 
 
-async def test_every_change_of_a_watched_object_queues_its_key(clock: Clock) -> None:
-    fed = Fed(clock)
+async def test_every_change_of_a_watched_object_queues_its_key(running: RunningApi, clock: Clock) -> None:
+    fed = Fed(running, clock)
     fed.controller.watch(fed.informer)
     await fed.client.create(config("before"))
     key = Key("test", "a")
@@ -355,8 +356,8 @@ async def test_every_change_of_a_watched_object_queues_its_key(clock: Clock) -> 
         assert await fed.seen_after(fed.client.delete(ConfigMap, key)) == [key]
 
 
-async def test_nothing_is_reconciled_before_the_cache_is_complete(clock: Clock) -> None:
-    fed = Fed(clock)
+async def test_nothing_is_reconciled_before_the_cache_is_complete(running: RunningApi, clock: Clock) -> None:
+    fed = Fed(running, clock)
     fed.controller.watch(fed.informer)
     fed.queue.add("early")
     task = asyncio.create_task(fed.controller.run())
@@ -370,8 +371,8 @@ async def test_nothing_is_reconciled_before_the_cache_is_complete(clock: Clock) 
     await asyncio.gather(task, informing, return_exceptions=True)
 
 
-async def test_a_change_that_moves_an_object_to_another_owner_wakes_both(clock: Clock) -> None:
-    fed = Fed(clock)
+async def test_a_change_that_moves_an_object_to_another_owner_wakes_both(running: RunningApi, clock: Clock) -> None:
+    fed = Fed(running, clock)
     fed.controller.watch(fed.informer, key_of=lambda obj: obj.labels.get("owner"))
     async with fed.running():
         assert await fed.seen_after(fed.client.create(config("a", owner="one"))) == ["one"]
@@ -381,15 +382,15 @@ async def test_a_change_that_moves_an_object_to_another_owner_wakes_both(clock: 
         assert await fed.seen_after(fed.client.patch(ConfigMap, Key("test", "a"), orphaned)) == ["two"]
 
 
-async def test_one_object_may_wake_many_keys(clock: Clock) -> None:
-    fed = Fed(clock)
+async def test_one_object_may_wake_many_keys(running: RunningApi, clock: Clock) -> None:
+    fed = Fed(running, clock)
     fed.controller.watch(fed.informer, keys_of=lambda obj: obj.labels)
     async with fed.running():
         assert await fed.seen_after(fed.client.create(config("a", x="1", y="2"))) == ["x", "y"]
 
 
-async def test_a_predicate_spares_changes(clock: Clock) -> None:
-    fed = Fed(clock)
+async def test_a_predicate_spares_changes(running: RunningApi, clock: Clock) -> None:
+    fed = Fed(running, clock)
     fed.controller.watch(fed.informer, when=appeared_or_went)
     key = Key("test", "a")
     async with fed.running():
@@ -398,10 +399,10 @@ async def test_a_predicate_spares_changes(clock: Clock) -> None:
         assert await fed.seen_after(fed.client.delete(ConfigMap, key)) == [key]
 
 
-async def test_a_failure_that_is_counted_in_the_status_does_not_wake_itself(clock: Clock) -> None:
+async def test_a_failure_that_is_counted_in_the_status_does_not_wake_itself(running: RunningApi, clock: Clock) -> None:
     """A host's eight bootstrap attempts were used up in seconds: each one wrote its count into the status, the write was a
     change, and the change started the next attempt at once. Backoff was fiction."""
-    client = Client(MemoryApi(clock), clock)
+    client = Client(running.transport(), clock)
     informer = Informer(client, Pod)
     attempts: list[float] = []
 
@@ -413,11 +414,11 @@ async def test_a_failure_that_is_counted_in_the_status_does_not_wake_itself(cloc
     controller: Controller[Key] = Controller("test", reconcile, WorkQueue(clock), clock)
     controller.watch(informer)
     tasks = [asyncio.create_task(informer.run()), asyncio.create_task(controller.run())]
-    pod = await client.create(Pod(metadata=ObjectMeta(name="a", namespace="test")))
+    created = await client.create(pod("test", "a"))
     await elapse(600)
     assert 8 <= len(attempts) <= 20, "ten minutes hold about a dozen waits that double up to two minutes"
     before = len(attempts)
-    await client.patch(Pod, pod.key, Merge({"metadata": {"annotations": {"example.com/retry": "now"}}}))
+    await client.patch(Pod, created.key, Merge({"metadata": {"annotations": {"example.com/retry": "now"}}}))
     await elapse(0.1)
     assert len(attempts) > before, "a person's change is looked at without delay"
     for task in tasks:

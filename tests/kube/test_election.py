@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 from applecart.api.coordination import Lease
 from applecart.api.meta import Key
 from applecart.clock import Clock
+from applecart.embedded.server.server import RunningApi
 from applecart.errors import BadInput
 from applecart.kube.client import Client
 from applecart.kube.election import STUCK_EXIT_CODE, Election, StuckWork, WorkEndedItself, unique_identity
 from applecart.kube.lease_decision import JITTER, Timing
 from applecart.kube.patches import Merge
 from tests.kube.backends import Backend
-from tests.kube.memory_api import MemoryApi
-from tests.kube.processes import Link, Process, Weather, World
+from tests.kube.embedded_api import serving
+from tests.kube.processes import Link, Process, Served, Weather, World
 from tests.virtual_time import elapse
 
 KEY = Key("test", "provider")
@@ -87,8 +88,8 @@ class Stage:
 
     def __init__(self, seed: int = 0) -> None:
         self.world = World(seed)
-        outside = Process(self.world, "api")
-        self.api = MemoryApi(outside.clock)
+        server = Process(self.world, "api")
+        self.api = Served(server, serving(server.clock, [KEY.namespace]))
         self.weather = Weather()
         self.candidates: list[Candidate] = []
         self.acts: list[tuple[float, Term]] = []
@@ -397,8 +398,8 @@ async def test_work_that_ends_gives_the_lease_back_and_ends_the_election(api: Ba
     assert (await api.client.get(Lease, Key(api.namespace, "provider"))).holder == ""
 
 
-async def test_an_error_of_the_work_comes_out_and_the_lease_is_given_back(clock: Clock) -> None:
-    client = Client(MemoryApi(clock), clock)
+async def test_an_error_of_the_work_comes_out_and_the_lease_is_given_back(running: RunningApi, clock: Clock) -> None:
+    client = Client(running.transport(), clock)
 
     async def work() -> None:
         raise BadInput("the fleet file is empty")
@@ -408,17 +409,17 @@ async def test_an_error_of_the_work_comes_out_and_the_lease_is_given_back(clock:
     assert (await client.get(Lease, KEY)).holder == ""
 
 
-async def test_work_that_was_cancelled_from_within_is_told_from_a_stop(clock: Clock) -> None:
+async def test_work_that_was_cancelled_from_within_is_told_from_a_stop(running: RunningApi, clock: Clock) -> None:
     async def work() -> None:
         inner = asyncio.ensure_future(forever())
         inner.cancel()
         await inner
 
     with pytest.raises(WorkEndedItself, match="test/provider was cancelled from within"):
-        await Election(Client(MemoryApi(clock), clock), KEY, "a", clock).lead(work)
+        await Election(Client(running.transport(), clock), KEY, "a", clock).lead(work)
 
 
-async def test_an_impatient_second_cancellation_does_not_leave_the_work_behind(clock: Clock) -> None:
+async def test_an_impatient_second_cancellation_does_not_leave_the_work_behind(running: RunningApi, clock: Clock) -> None:
     is_at_work = False
 
     async def work() -> None:
@@ -430,7 +431,7 @@ async def test_an_impatient_second_cancellation_does_not_leave_the_work_behind(c
             await elapse(2)
             is_at_work = False
 
-    task = asyncio.create_task(Election(Client(MemoryApi(clock), clock), KEY, "a", clock).lead(work))
+    task = asyncio.create_task(Election(Client(running.transport(), clock), KEY, "a", clock).lead(work))
     await elapse(1)
     assert is_at_work
     task.cancel()
@@ -456,9 +457,9 @@ def test_an_identity_is_never_given_twice(clock: Clock) -> None:
     assert all(name.startswith("mac-7_") for name in names)
 
 
-async def test_an_election_without_an_identity_is_refused(clock: Clock) -> None:
+async def test_an_election_without_an_identity_is_refused(running: RunningApi, clock: Clock) -> None:
     with pytest.raises(BadInput, match="Lease test/provider needs an identity"):
-        Election(Client(MemoryApi(clock), clock), KEY, "", clock)
+        Election(Client(running.transport(), clock), KEY, "", clock)
 
 
 # Any schedule

@@ -15,13 +15,13 @@ from applecart.api.events import NORMAL, WARNING, Event
 from applecart.api.meta import Key, Object, ObjectMeta
 from applecart.api.nodes import Node
 from applecart.clock import EPOCH, Clock
+from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.event_folding import COMBINED, OBJECT_BURST
 from applecart.kube.events import LONGEST_MESSAGE_CHARS, QUEUE_LENGTH, Recorder, event_name
 from applecart.secrets import Secret
 from tests.kube.backends import Backend
 from tests.kube.faults import FaultyTransport, Lost, Refused, Says, always, in_turn
-from tests.kube.memory_api import MemoryApi
 from tests.virtual_time import elapse
 
 POD = ConfigMap(metadata=ObjectMeta(name="runner-1", namespace="ci", uid="uid-1", resource_version="12"))
@@ -31,8 +31,8 @@ NODE = Node(metadata=ObjectMeta(name="mac-7", uid="uid-7"))
 class Desk:
     """A recorder on an API in memory, behind a wire that can fail."""
 
-    def __init__(self, clock: Clock) -> None:
-        self.wire = FaultyTransport(MemoryApi(clock))
+    def __init__(self, running: RunningApi, clock: Clock) -> None:
+        self.wire = FaultyTransport(running.transport())
         self.client = Client(self.wire, clock)
         self.outcomes: list[str] = []
         self.recorder = Recorder(self.client, "tart-kubelet", clock, host="mac-7", observer=self)
@@ -55,8 +55,8 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(clock: Clock) -> AsyncIterator[Desk]:
-    async with Desk(clock).writing() as desk:
+async def desk(running: RunningApi, clock: Clock) -> AsyncIterator[Desk]:
+    async with Desk(running, clock).writing() as desk:
         yield desk
 
 
@@ -118,8 +118,8 @@ async def test_an_object_that_keeps_talking_is_limited(desk: Desk) -> None:
     assert desk.outcomes.count("limited") == 40 - OBJECT_BURST
 
 
-async def test_recording_never_waits_and_what_does_not_fit_is_dropped_and_counted(clock: Clock) -> None:
-    desk = Desk(clock)  # nobody writes
+async def test_recording_never_waits_and_what_does_not_fit_is_dropped_and_counted(running: RunningApi, clock: Clock) -> None:
+    desk = Desk(running, clock)  # nobody writes
     for number in range(QUEUE_LENGTH + 5):
         desk.recorder.event(POD, NORMAL, "Pulling", f"image {number}")
     assert desk.recorder.dropped == 5

@@ -16,6 +16,7 @@ from tests.kube.faults import (
     Fault,
     FaultyTransport,
     Hung,
+    Late,
     Lost,
     Refused,
     Repeats,
@@ -26,6 +27,7 @@ from tests.kube.faults import (
     StreamFault,
     in_turn,
 )
+from tests.virtual_time import elapse
 
 REQUEST = Request("GET", "/api/v1/pods", deadline_s=10.0)
 
@@ -77,6 +79,7 @@ async def streamed(fault: StreamFault | None, *chunks: bytes) -> tuple[bytes, st
         (Hung(), DeadlineExceeded, 10, 0),
         (Stalls(), DeadlineExceeded, 10, 0),
         (Slow(99), DeadlineExceeded, 10, 0),
+        (Late(99), DeadlineExceeded, 10, 1),
     ],
     ids=repr,
 )
@@ -90,6 +93,17 @@ async def test_a_call_fails_as_its_fault_says(fault: Fault, error: type[Exceptio
     assert asyncio.get_running_loop().time() - started_s == pytest.approx(took_s)
     assert server.calls == reached
     assert (await network.send(REQUEST)).body == b"done"
+
+
+@pytest.mark.parametrize(("fault", "reached_at_once"), [(Slow(3), 0), (Late(3), 1)], ids=repr)
+async def test_what_takes_a_while_is_the_request_or_its_answer(fault: Fault, reached_at_once: int) -> None:
+    server = Lines()
+    call = asyncio.create_task(FaultyTransport(server, in_turn([fault])).send(REQUEST))
+    await elapse(2.9)
+    assert server.calls == reached_at_once
+    await elapse(0.2)
+    assert call.result().body == b"done"
+    assert server.calls == 1
 
 
 async def test_a_status_comes_from_the_network_and_not_from_the_server() -> None:

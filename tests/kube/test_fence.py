@@ -7,18 +7,18 @@ import pytest
 from applecart.api.core import ConfigMap
 from applecart.api.meta import Key, ObjectMeta
 from applecart.clock import Clock, VirtualClock
+from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.election import Election
 from applecart.kube.fence import FencedTransport, NotLeading
 from applecart.kube.patches import Merge
 from applecart.kube.transport import Request
-from tests.kube.memory_api import MemoryApi
 
 KEY = Key("test", "provider")
 
 
-async def test_the_fence_lets_reads_through_always_and_writes_while_we_lead(clock: Clock) -> None:
-    api = MemoryApi(clock)
+async def test_the_fence_lets_reads_through_always_and_writes_while_we_lead(running: RunningApi, clock: Clock) -> None:
+    api = running.transport()
     contest = Election(Client(api, clock), KEY, "a", clock)
     fenced = Client(FencedTransport(api, contest.is_leader), clock)
     obj = ConfigMap(metadata=ObjectMeta(name="x", namespace="test"))
@@ -37,9 +37,9 @@ async def test_the_fence_lets_reads_through_always_and_writes_while_we_lead(cloc
     assert len(await fenced.list(ConfigMap, "test")) == 1
 
 
-async def test_every_kind_of_write_is_fenced_and_no_kind_of_read(clock: Clock) -> None:
+async def test_every_kind_of_write_is_fenced_and_no_kind_of_read(running: RunningApi, clock: Clock) -> None:
     is_leader = True
-    api = MemoryApi(clock)
+    api = running.transport()
     fenced = Client(FencedTransport(api, lambda: is_leader), clock)
     obj = await fenced.create(ConfigMap(metadata=ObjectMeta(name="x", namespace="test")))
     is_leader = False
@@ -59,7 +59,7 @@ async def test_every_kind_of_write_is_fenced_and_no_kind_of_read(clock: Clock) -
         await fenced.open(Request("POST", "/api/v1/namespaces/test/pods/x/exec"))
 
 
-async def test_closing_the_fence_leaves_the_connection_to_its_owner(clock: Clock) -> None:
-    api = MemoryApi(clock)
+async def test_closing_the_fence_leaves_the_connection_to_its_owner(running: RunningApi, clock: Clock) -> None:
+    api = running.transport()
     await FencedTransport(api, lambda: True).aclose()
     assert await Client(api, clock).list(ConfigMap, "test") == []

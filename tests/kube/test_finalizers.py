@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from applecart.api.core import ConfigMap
 from applecart.api.meta import Key, ObjectMeta
 from applecart.clock import Clock, VirtualClock, run_virtual
+from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.errors import Conflict, NotFound
 from applecart.kube.finalizers import ATTEMPTS, BeingDeleted, ensure_finalizer, remove_finalizer
 from applecart.kube.patches import Merge
-from applecart.kube.transport import Request, Response
+from applecart.kube.transport import Request, Response, Transport
 from tests.kube.backends import Backend
-from tests.kube.memory_api import MemoryApi
+from tests.kube.embedded_api import serving
 
 OURS = "applecart.dev/ours"
 THEIRS = "example.com/theirs"
@@ -100,7 +101,7 @@ async def test_a_successor_of_the_same_name_keeps_its_finalizer(api: Backend) ->
 class Restless:
     """An API on which somebody else writes just before every write of ours."""
 
-    def __init__(self, inner: MemoryApi, clock: Clock) -> None:
+    def __init__(self, inner: Transport, clock: Clock) -> None:
         self.writes = 0
         self._inner = inner
         self._others = Client(inner, clock)
@@ -117,8 +118,8 @@ class Restless:
         await self._inner.aclose()
 
 
-async def test_an_object_that_never_rests_ends_in_a_conflict_for_the_caller_to_retry(clock: Clock) -> None:
-    server = MemoryApi(clock)
+async def test_an_object_that_never_rests_ends_in_a_conflict_for_the_caller_to_retry(running: RunningApi, clock: Clock) -> None:
+    server = running.transport()
     seen = await Client(server, clock).create(ConfigMap(metadata=ObjectMeta(name="guarded", namespace="test")))
     restless = Restless(server, clock)
     with pytest.raises(Conflict):
@@ -136,7 +137,10 @@ def test_owners_that_add_and_remove_at_the_same_time_each_get_their_own_wish_and
 ) -> None:
     async def scenario() -> None:
         clock = VirtualClock(asyncio.get_running_loop())
-        client = Client(MemoryApi(clock), clock)
+        async with serving(clock, ["test"]) as running:
+            await play(Client(running.transport(), clock))
+
+    async def play(client: Client) -> None:
         metadata = ObjectMeta(name="guarded", namespace="test", finalizers=("x.dev/others",))
         await client.create(ConfigMap(metadata=metadata))
         key = Key("test", "guarded")

@@ -5,6 +5,7 @@ import asyncio
 from applecart.api.core import ConfigMap
 from applecart.api.meta import Key, ObjectMeta
 from applecart.clock import Clock
+from applecart.embedded.server.server import RunningApi
 from applecart.errors import Transient
 from applecart.kube.client import Client
 from applecart.kube.controller import Controller
@@ -16,7 +17,6 @@ from applecart.kube.results import DONE, Result
 from applecart.kube.workqueue import WorkQueue
 from tests.kube.backends import Backend
 from tests.kube.faults import FaultyTransport
-from tests.kube.memory_api import MemoryApi
 from tests.virtual_time import elapse
 
 OBJECTS = 20
@@ -25,8 +25,8 @@ OBJECTS = 20
 class Replica:
     """One process of a controller: the cache runs always, the work only under the Lease."""
 
-    def __init__(self, name: str, api: MemoryApi, clock: Clock) -> None:
-        self.wire = FaultyTransport(api)
+    def __init__(self, name: str, running: RunningApi, clock: Clock) -> None:
+        self.wire = FaultyTransport(running.transport())
         client = Client(self.wire, clock)
         self.informer = Informer(client, ConfigMap, "test")
         self.queue: WorkQueue[Key] = WorkQueue(clock)
@@ -51,15 +51,14 @@ class Replica:
         return sum(1 for call in self.wire.calls if call.path.endswith("/configmaps") and ("watch", "true") not in call.query)
 
 
-async def test_a_standby_takes_over_at_its_next_look_and_lists_nothing_again(clock: Clock) -> None:
-    api = MemoryApi(clock)
-    client = Client(api, clock)
+async def test_a_standby_takes_over_at_its_next_look_and_lists_nothing_again(running: RunningApi, clock: Clock) -> None:
+    client = Client(running.transport(), clock)
     keys = [Key("test", f"config-{number}") for number in range(OBJECTS)]
     for key in keys:
         await client.create(ConfigMap(metadata=ObjectMeta(name=key.name, namespace=key.namespace)))
-    leader = Replica("a", api, clock)
+    leader = Replica("a", running, clock)
     await elapse(1)
-    standby = Replica("b", api, clock)
+    standby = Replica("b", running, clock)
     await elapse(60)
     assert set(leader.seen) == set(keys)
     assert standby.seen == {}

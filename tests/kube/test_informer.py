@@ -10,6 +10,7 @@ import pytest
 from applecart.api.core import ConfigMap
 from applecart.api.meta import Key, ObjectMeta
 from applecart.clock import Clock
+from applecart.embedded.server.server import RunningApi
 from applecart.errors import Unreachable
 from applecart.kube.cache import Change
 from applecart.kube.client import Client
@@ -17,8 +18,8 @@ from applecart.kube.informer import Informer, Tuning
 from applecart.kube.patches import Merge
 from applecart.kube.transport import Request
 from tests.kube.backends import Backend
+from tests.kube.embedded_api import forget, lose
 from tests.kube.faults import Ends, FaultyTransport, Refused, Says, always, in_turn
-from tests.kube.memory_api import MemoryApi
 from tests.virtual_time import elapse
 
 HOUR_S = 3600.0
@@ -46,10 +47,10 @@ def names(informer: Informer[ConfigMap]) -> set[str]:
 class World:
     """An API in memory with a network in front of the informer, and none in front of the test."""
 
-    def __init__(self, clock: Clock) -> None:
-        self.server = MemoryApi(clock)
-        self.direct = Client(self.server, clock)
-        self.network = FaultyTransport(self.server)
+    def __init__(self, running: RunningApi, clock: Clock) -> None:
+        self.running = running
+        self.direct = Client(running.transport(), clock)
+        self.network = FaultyTransport(running.transport())
         self.client = Client(self.network, clock)
 
     def informer(self, **options: Any) -> Informer[ConfigMap]:
@@ -72,8 +73,8 @@ class World:
 
 
 @pytest.fixture
-async def world(clock: Clock) -> World:
-    return World(clock)
+async def world(running: RunningApi, clock: Clock) -> World:
+    return World(running, clock)
 
 
 # The same on every API
@@ -141,7 +142,7 @@ async def test_an_outage_of_a_day_loses_and_invents_nothing(world: World) -> Non
         await world.delete("is-reborn")
         reborn = await world.create("is-reborn")
         await world.create("comes")
-        world.server.compact()
+        await forget(world.running)
         await elapse(DAY_S)
         assert names(informer) == {"stays", "goes", "is-reborn"}, "what is known stays known while nobody answers"
         assert seen == []
@@ -215,7 +216,7 @@ async def test_bookmarks_keep_a_quiet_informer_from_listing_again(world: World) 
         for round_number in range(20):
             await world.create(f"foreign-{round_number}")
             await elapse(90)  # longer than the bookmark interval, shorter than a watch
-            world.server.compact()
+            await forget(world.running)
     assert world.lists_read() == 1
 
 
@@ -277,8 +278,7 @@ async def test_the_periodic_relist_repairs_what_a_watch_did_not_say(world: World
     informer = world.informer()
     async with following(informer):
         await informer.following()
-        place = next(iter(world.server.store.objects))
-        del world.server.store.objects[place]  # gone without an event, as after a restore of the database
+        lose(world.running, "configmaps", Key("ci", "real"))
         await informer.wait_until(lambda: not names(informer))
     assert asyncio.get_running_loop().time() <= 1.2 * HOUR_S
 
@@ -337,4 +337,4 @@ async def test_closing_the_client_does_not_end_the_informer_in_a_traceback(world
         await elapse(1)
         assert informer.trouble is not None
         with pytest.raises(Unreachable):
-            await world.direct.list(ConfigMap)
+            await world.client.list(ConfigMap)

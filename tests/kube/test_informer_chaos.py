@@ -6,6 +6,8 @@ milliseconds, and a failing schedule shrinks to its smallest form.
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
@@ -14,11 +16,13 @@ from hypothesis import strategies as st
 
 from applecart.api.core import ConfigMap
 from applecart.api.meta import Key
-from applecart.clock import VirtualClock, run_virtual
+from applecart.clock import Clock, VirtualClock, run_virtual
+from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.informer import Informer, Tuning
 from applecart.kube.patches import Merge
 from tests.kube.chaos_history import History, state_of
+from tests.kube.embedded_api import forget, serving
 from tests.kube.faults import (
     Cut,
     Ends,
@@ -35,7 +39,6 @@ from tests.kube.faults import (
     always,
     in_turn,
 )
-from tests.kube.memory_api import MemoryApi
 from tests.kube.objects import config_map
 from tests.virtual_time import elapse
 
@@ -131,11 +134,10 @@ steps = st.one_of(
 class World:
     """A server that is written to directly, and an informer that follows it through a bad network."""
 
-    def __init__(self) -> None:
-        clock = VirtualClock(asyncio.get_running_loop())
-        self.server = MemoryApi(clock)
-        self.writer = Client(self.server, clock)
-        self.network = FaultyTransport(self.server)
+    def __init__(self, running: RunningApi, clock: Clock) -> None:
+        self.running = running
+        self.writer = Client(running.transport(), clock)
+        self.network = FaultyTransport(running.transport())
         self.history = History()
         self.informer = Informer(Client(self.network, clock), ConfigMap, NAMESPACE, labels="pool=mine", tuning=TUNING)
         self.informer.on_change(self.history.take)
@@ -177,13 +179,13 @@ class World:
             case Strike("freeze"):
                 self.network.freeze()
             case Strike("compact"):
-                self.server.compact()
+                await forget(self.running)
 
     async def _write(self, verb: str, key: Key) -> None:
         if verb == "replace":
             await self._write("remove", key)
         self._version += 1
-        exists = any(place.name == key.name for place in self.server.store.objects)
+        exists = self.running.store.table(ConfigMap.resource.label).get(key) is not None
         if verb == "remove":
             if exists:
                 await self.writer.delete(ConfigMap, key)
@@ -208,22 +210,30 @@ class World:
         assert self.history.live == fresh
 
 
-async def play(schedule: list[Step]) -> World:
-    world = World()
-    following = asyncio.ensure_future(world.informer.run())
-    try:
+@asynccontextmanager
+async def following() -> AsyncIterator[World]:
+    """A world whose informer runs."""
+    clock = VirtualClock(asyncio.get_running_loop())
+    async with serving(clock, [NAMESPACE]) as running:
+        world = World(running, clock)
+        task = asyncio.ensure_future(world.informer.run())
+        try:
+            yield world
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def play(schedule: list[Step]) -> None:
+    async with following() as world:
         for step in schedule:
             await world.take(step)
         await world.converge()
         # And it keeps following: what happens after the trouble arrives without a relist.
         await world.take(Write("put", "z"))
         await world.informer.wait_until(lambda: world.informer.get(Key(NAMESPACE, "z")) is not None)
-    finally:
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
     assert world.history.problems == []
     assert world.history.told <= world.existed
-    return world
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -273,19 +283,17 @@ def test_a_stream_that_breaks_inside_an_event_loses_nothing(fault: Fault) -> Non
 
 def test_an_outage_empties_nothing() -> None:
     async def scenario() -> None:
-        world = World()
-        following = asyncio.ensure_future(world.informer.run())
-        for step in SEEN:
-            await world.take(step)
-        world.network.plan = always(Refused())
-        world.network.sever()
-        await elapse(24 * 3600)
-        assert {obj.name for obj in world.informer} == {"a", "b", "c"}
-        assert world.informer.trouble is not None
-        await world.take(Write("remove", "a"))
-        await world.converge()
-        assert {obj.name for obj in world.informer} == {"b", "c"}
-        assert world.informer.trouble is None
-        following.cancel()
+        async with following() as world:
+            for step in SEEN:
+                await world.take(step)
+            world.network.plan = always(Refused())
+            world.network.sever()
+            await elapse(24 * 3600)
+            assert {obj.name for obj in world.informer} == {"a", "b", "c"}
+            assert world.informer.trouble is not None
+            await world.take(Write("remove", "a"))
+            await world.converge()
+            assert {obj.name for obj in world.informer} == {"b", "c"}
+            assert world.informer.trouble is None
 
     run_virtual(scenario())

@@ -7,12 +7,13 @@ import pytest
 from applecart.api.coordination import Lease
 from applecart.api.meta import Key
 from applecart.clock import Clock
+from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.lease_decision import Timing
 from applecart.kube.lease_hold import RELEASE_S, LeaseHold, Standing
 from applecart.kube.patches import Merge
+from applecart.kube.transport import Transport
 from tests.kube.faults import FaultyTransport, Hung, Lost, Refused, Says, always, in_turn
-from tests.kube.memory_api import MemoryApi
 from tests.virtual_time import elapse
 
 KEY = Key("test", "provider")
@@ -21,13 +22,13 @@ KEY = Key("test", "provider")
 class Table:
     """One Lease, and the wire of one candidate to it."""
 
-    def __init__(self, clock: Clock) -> None:
-        self.api = MemoryApi(clock)
+    def __init__(self, running: RunningApi, clock: Clock) -> None:
+        self.api = running.transport()
         self.clock = clock
         self.wire = FaultyTransport(self.api)
         self.hold = self.candidate("me", self.wire)
 
-    def candidate(self, name: str, transport: MemoryApi | FaultyTransport) -> LeaseHold:
+    def candidate(self, name: str, transport: Transport) -> LeaseHold:
         return LeaseHold(Client(transport, self.clock), KEY, name, self.clock, Timing())
 
     async def lease(self) -> Lease:
@@ -38,8 +39,8 @@ class Table:
 
 
 @pytest.fixture
-def table(clock: Clock) -> Table:
-    return Table(clock)
+async def table(running: RunningApi, clock: Clock) -> Table:
+    return Table(running, clock)
 
 
 async def test_the_first_candidate_makes_the_lease_and_takes_it(table: Table) -> None:

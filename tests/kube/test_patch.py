@@ -10,16 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from applecart.api.core import ConfigMap
+from applecart.api.crd import Definition
 from applecart.api.meta import Key, Object, ObjectMeta, OwnerReference, Part, Resource
 from applecart.api.pods import Pod
 from applecart.clock import Clock
+from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.errors import Conflict, NotFound
 from applecart.kube.patch import difference, save
 from applecart.kube.patches import Merge
 from tests.kube.backends import Backend
+from tests.kube.embedded_api import define
 from tests.kube.faults import FaultyTransport, Says, in_turn
-from tests.kube.memory_api import MemoryApi
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -187,8 +189,8 @@ class Runner(Object):
 class Recorded:
     """An API in memory that remembers what was written to it."""
 
-    def __init__(self, clock: Clock) -> None:
-        self.wire = FaultyTransport(MemoryApi(clock))
+    def __init__(self, running: RunningApi, clock: Clock) -> None:
+        self.wire = FaultyTransport(running.transport())
         self.client = Client(self.wire, clock)
 
     async def stored(self, **metadata: Any) -> Runner:
@@ -203,8 +205,10 @@ class Recorded:
 
 
 @pytest.fixture
-def recorded(clock: Clock) -> Recorded:
-    return Recorded(clock)
+async def recorded(running: RunningApi, clock: Clock) -> Recorded:
+    recorded = Recorded(running, clock)
+    await define(recorded.client, Definition(Runner, "run"))
+    return recorded
 
 
 def changed(runner: Runner, **changes: Any) -> Runner:

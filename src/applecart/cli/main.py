@@ -5,7 +5,6 @@ becomes text for a person: a sentence on stderr and an exit code, 1 for the envi
 unless --debug asks for it. Texts pass `redact` on their way out (I9).
 """
 
-import importlib
 import os
 import sys
 import traceback
@@ -14,32 +13,21 @@ from typing import Any, NoReturn
 import click
 
 from applecart import __version__
+from applecart.cli.lazy_group import LazyGroup
 from applecart.errors import ApplecartError
 from applecart.secrets import redact
 
 INTERRUPTED = 130  # as shells report a command that Ctrl-C ended
 COMMANDS = {  # name -> what it does; the module of the same name holds it as `command`
+    "api": "run the embedded Kubernetes API, hand out access to it, save it and move it",
     "connection": "say which Kubernetes API is reached, as whom and until when",
     "up": "run applecart on this machine until Ctrl-C",
 }
 
 
-class _LazyGroup(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = importlib.import_module(f"applecart.cli.{cmd_name}").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup, package="applecart.cli", meanings=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="applecart")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.pass_obj

@@ -38,6 +38,7 @@ class FieldError:
     detail: str = ""
     value: Any = None
     shows_value: bool = True
+    is_forgiven: bool = False  # it was wrong before and did not change: told as a warning
 
     @property
     def reason(self) -> str:

@@ -46,10 +46,9 @@ class Discovery(msgspec.Struct, frozen=True):
 
     def find(self, api_version: str, kind: str) -> Resource | None:
         """Where a kind is served in exactly this version; None when it is not."""
-        return self._by_kind().get((api_version, kind))
-
-    def _by_kind(self) -> dict[tuple[str, str], Resource]:
-        return {(one.resource.api_version, one.resource.kind): one.resource for one in reversed(self.served) if one.verbs}
+        wanted = (api_version, kind)
+        found = (one.resource for one in self.served if (one.resource.api_version, one.resource.kind) == wanted)
+        return next(found, None)
 
 
 class _Kind(Part):

@@ -36,9 +36,12 @@ def namespace_of(scenario: Scenario) -> str:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
 async def test_in_memory_our_controllers_play(scenario: Scenario, clock: Clock) -> None:
-    async with api_in_memory(clock) as (client, sign):
-        async with our_controllers(client, clock, CA_PEM, sign), scene(client, namespace_of(scenario), CA_PEM) as stage:
-            await scenario(stage)
+    async with (
+        api_in_memory(clock) as (client, sign),
+        our_controllers(client, clock, CA_PEM, sign),
+        scene(client, namespace_of(scenario), CA_PEM) as stage,
+    ):
+        await scenario(stage)
 
 
 @pytest.fixture(scope="module", params=[OURS, REAL])

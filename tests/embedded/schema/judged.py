@@ -42,7 +42,7 @@ def answer_to(schema: CompiledSchema, plural: str, case: Case) -> Answer:
     if case.old is not ABSENT:
         old = resource(plural, case.name, spec={case.name: deepcopy(case.old)})
         schema.default(old)
-    errors = schema.validate(document, old)
+    errors = [error for error in schema.validate(document, old) if not error.is_forgiven]
     return {"causes": causes_as_sent(errors)} if errors else {"spec": document["spec"]}
 
 

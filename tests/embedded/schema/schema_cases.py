@@ -19,7 +19,7 @@ class Case:
     old: Any = ABSENT
 
 
-def _object(**properties: Any) -> dict[str, Any]:
+def struct(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
@@ -27,19 +27,19 @@ def _all(*conditions: str) -> str:
     return " && ".join(conditions)
 
 
-def _rule(text: str, **more: Any) -> dict[str, Any]:
+def rule(text: str, **more: Any) -> dict[str, Any]:
     return {"x-kubernetes-validations": [{"rule": text, **more}]}
 
 
-_INT = {"type": "integer"}
-_TEXT = {"type": "string"}
+INT = {"type": "integer"}
+TEXT = {"type": "string"}
 _NUMBER = {"type": "number"}
-_LIST = {"type": "array", "items": _TEXT}
-_KEYED = {
+LIST = {"type": "array", "items": TEXT}
+KEYED = {
     "type": "array",
     "x-kubernetes-list-type": "map",
     "x-kubernetes-list-map-keys": ["name"],
-    "items": {"type": "object", "required": ["name"], "properties": {"name": _TEXT, "size": {"type": "integer", "maximum": 5}}},
+    "items": {"type": "object", "required": ["name"], "properties": {"name": TEXT, "size": {"type": "integer", "maximum": 5}}},
 }
 _TWO_KEYS = {
     "type": "array",
@@ -48,7 +48,7 @@ _TWO_KEYS = {
     "items": {
         "type": "object",
         "required": ["port"],
-        "properties": {"port": _INT, "protocol": {"type": "string", "default": "TCP"}},
+        "properties": {"port": INT, "protocol": {"type": "string", "default": "TCP"}},
     },
 }
 _EMBEDDED = {
@@ -57,79 +57,79 @@ _EMBEDDED = {
     "x-kubernetes-preserve-unknown-fields": True,
 }
 _UNION = {
-    **_object(a=_TEXT, b=_TEXT, c=_INT),
+    **struct(a=TEXT, b=TEXT, c=INT),
     "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
 }
-_SHORT = {"type": "string", "maxLength": 20}
-_SHORT_LIST = {"type": "array", "maxItems": 10, "items": _SHORT}
+SHORT = {"type": "string", "maxLength": 20}
+_SHORT_LIST = {"type": "array", "maxItems": 10, "items": SHORT}
 
 CREATED = (
-    Case("type-text", _TEXT, 5),
-    Case("type-int", _INT, "x"),
-    Case("type-int-float", _INT, 1.5),
-    Case("type-int-whole-float", _INT, 2.0),
+    Case("type-text", TEXT, 5),
+    Case("type-int", INT, "x"),
+    Case("type-int-float", INT, 1.5),
+    Case("type-int-whole-float", INT, 2.0),
     Case("type-bool", {"type": "boolean"}, "true"),
     Case("type-number", _NUMBER, "1"),
     Case("type-number-int", _NUMBER, 3),
-    Case("type-array", _LIST, {"a": 1}),
-    Case("type-object", _object(a=_INT), [1]),
-    Case("type-item", _LIST, ["a", 1, None]),
-    Case("null-dropped", _object(a=_INT, b=_TEXT), {"a": None, "b": "x"}),
-    Case("null-kept", _object(a={**_INT, "nullable": True}), {"a": None}),
-    Case("null-defaulted", _object(a={**_INT, "default": 4}), {"a": None}),
-    Case("null-in-map", {"type": "object", "additionalProperties": _INT}, {"x": None, "y": 1}),
+    Case("type-array", LIST, {"a": 1}),
+    Case("type-object", struct(a=INT), [1]),
+    Case("type-item", LIST, ["a", 1, None]),
+    Case("null-dropped", struct(a=INT, b=TEXT), {"a": None, "b": "x"}),
+    Case("null-kept", struct(a={**INT, "nullable": True}), {"a": None}),
+    Case("null-defaulted", struct(a={**INT, "default": 4}), {"a": None}),
+    Case("null-in-map", {"type": "object", "additionalProperties": INT}, {"x": None, "y": 1}),
     Case("enum", {"type": "string", "enum": ["a", "b"]}, "c"),
     Case("enum-int", {"type": "integer", "enum": [1, 2]}, 3),
-    Case("enum-null", _object(a={"type": "string", "enum": ["a"], "nullable": True}), {"a": None}),
-    Case("required", {**_object(a=_INT, b=_INT), "required": ["a", "b"]}, {}),
-    Case("minimum", {**_INT, "minimum": 1}, 0),
-    Case("minimum-exclusive", {**_INT, "minimum": 1, "exclusiveMinimum": True}, 1),
-    Case("maximum", {**_INT, "maximum": 10}, 11),
+    Case("enum-null", struct(a={"type": "string", "enum": ["a"], "nullable": True}), {"a": None}),
+    Case("required", {**struct(a=INT, b=INT), "required": ["a", "b"]}, {}),
+    Case("minimum", {**INT, "minimum": 1}, 0),
+    Case("minimum-exclusive", {**INT, "minimum": 1, "exclusiveMinimum": True}, 1),
+    Case("maximum", {**INT, "maximum": 10}, 11),
     Case("maximum-exclusive", {**_NUMBER, "maximum": 1.5, "exclusiveMaximum": True}, 1.5),
     Case("minimum-float", {**_NUMBER, "minimum": 0.5}, 0.25),
-    Case("multiple", {**_INT, "multipleOf": 5}, 7),
+    Case("multiple", {**INT, "multipleOf": 5}, 7),
     Case("multiple-float", {**_NUMBER, "multipleOf": 0.1}, 0.25),
-    Case("int32", {**_INT, "format": "int32"}, 2**31),
-    Case("int32-limits", {**_INT, "format": "int32", "maximum": 100}, 2**40),
-    Case("min-length", {**_TEXT, "minLength": 3}, "ab"),
-    Case("max-length", {**_TEXT, "maxLength": 3}, "abcd"),
-    Case("max-length-one", {**_TEXT, "maxLength": 1}, "ab"),
-    Case("length-in-characters", {**_TEXT, "maxLength": 3}, "äöü"),
-    Case("pattern", {**_TEXT, "pattern": "^[a-z]+$"}, "A1"),
-    Case("pattern-newline", {**_TEXT, "pattern": "^[a-z]+$"}, "abc\n"),
-    Case("pattern-re2", {**_TEXT, "pattern": r"^\pL+(-[[:digit:]]+)*$"}, "ab-1-x"),
-    Case("pattern-unanchored", {**_TEXT, "pattern": "b"}, "abc"),
-    Case("min-items", {**_LIST, "minItems": 1}, []),
-    Case("max-items", {**_LIST, "maxItems": 1}, ["a", "b"]),
-    Case("min-properties", {"type": "object", "additionalProperties": _INT, "minProperties": 1}, {}),
-    Case("max-properties", {"type": "object", "additionalProperties": _INT, "maxProperties": 1}, {"a": 1, "b": 2}),
-    Case("map-value", {"type": "object", "additionalProperties": {**_INT, "minimum": 0}}, {"a.b": -1}),
-    Case("prune", _object(a=_INT, inner=_object(b=_INT)), {"a": 1, "x": 1, "inner": {"b": 1, "y": {"z": 1}}}),
-    Case("prune-items", {"type": "array", "items": _object(a=_INT)}, [{"a": 1, "x": 2}]),
-    Case("preserve", {**_object(a=_object(b=_INT)), **ANY}, {"a": {"b": 1, "x": 1}, "free": {"deep": [1]}}),
-    Case("preserve-list", {"type": "array", **ANY, "items": _object(a=_INT)}, [{"a": 1, "x": 2}]),
+    Case("int32", {**INT, "format": "int32"}, 2**31),
+    Case("int32-limits", {**INT, "format": "int32", "maximum": 100}, 2**40),
+    Case("min-length", {**TEXT, "minLength": 3}, "ab"),
+    Case("max-length", {**TEXT, "maxLength": 3}, "abcd"),
+    Case("max-length-one", {**TEXT, "maxLength": 1}, "ab"),
+    Case("length-in-characters", {**TEXT, "maxLength": 3}, "äöü"),
+    Case("pattern", {**TEXT, "pattern": "^[a-z]+$"}, "A1"),
+    Case("pattern-newline", {**TEXT, "pattern": "^[a-z]+$"}, "abc\n"),
+    Case("pattern-re2", {**TEXT, "pattern": r"^\pL+(-[[:digit:]]+)*$"}, "ab-1-x"),
+    Case("pattern-unanchored", {**TEXT, "pattern": "b"}, "abc"),
+    Case("min-items", {**LIST, "minItems": 1}, []),
+    Case("max-items", {**LIST, "maxItems": 1}, ["a", "b"]),
+    Case("min-properties", {"type": "object", "additionalProperties": INT, "minProperties": 1}, {}),
+    Case("max-properties", {"type": "object", "additionalProperties": INT, "maxProperties": 1}, {"a": 1, "b": 2}),
+    Case("map-value", {"type": "object", "additionalProperties": {**INT, "minimum": 0}}, {"a.b": -1}),
+    Case("prune", struct(a=INT, inner=struct(b=INT)), {"a": 1, "x": 1, "inner": {"b": 1, "y": {"z": 1}}}),
+    Case("prune-items", {"type": "array", "items": struct(a=INT)}, [{"a": 1, "x": 2}]),
+    Case("preserve", {**struct(a=struct(b=INT)), **ANY}, {"a": {"b": 1, "x": 1}, "free": {"deep": [1]}}),
+    Case("preserve-list", {"type": "array", **ANY, "items": struct(a=INT)}, [{"a": 1, "x": 2}]),
     Case("any-members", {"type": "object", "additionalProperties": True}, {"a": {"b": 1}, "c": 1}),
-    Case("default-nested", _object(a={**_object(b={**_INT, "default": 3}), "default": {}}), {}),
-    Case("default-items", {"type": "array", "items": _object(a={**_TEXT, "default": "x"})}, [{}, {"a": "y"}]),
-    Case("default-in-map", {"type": "object", "additionalProperties": _object(a={**_INT, "default": 1})}, {"k": {}}),
+    Case("default-nested", struct(a={**struct(b={**INT, "default": 3}), "default": {}}), {}),
+    Case("default-items", {"type": "array", "items": struct(a={**TEXT, "default": "x"})}, [{}, {"a": "y"}]),
+    Case("default-in-map", {"type": "object", "additionalProperties": struct(a={**INT, "default": 1})}, {"k": {}}),
     Case("int-or-string", {"x-kubernetes-int-or-string": True}, 1.5),
     Case("int-or-string-ok", {"x-kubernetes-int-or-string": True}, "10%"),
     Case(
         "int-or-string-pattern",
-        {"x-kubernetes-int-or-string": True, "anyOf": [_INT, _TEXT], "pattern": "^[0-9]+%$"},
+        {"x-kubernetes-int-or-string": True, "anyOf": [INT, TEXT], "pattern": "^[0-9]+%$"},
         "x",
     ),
     Case("one-of-none", _UNION, {"c": 1}),
     Case("one-of-both", _UNION, {"a": "x", "b": "y"}),
     Case("one-of-fits", _UNION, {"a": "x"}),
-    Case("any-of", {**_INT, "anyOf": [{"minimum": 10}, {"maximum": 2}]}, 5),
-    Case("all-of", {**_INT, "allOf": [{"minimum": 10}, {"maximum": 20}]}, 5),
-    Case("all-of-none", {**_INT, "allOf": [{"minimum": 10}, {"multipleOf": 2}]}, 5),
-    Case("not", {**_TEXT, "not": {"enum": ["bad"]}}, "bad"),
-    Case("set-twice", {**_LIST, "x-kubernetes-list-type": "set"}, ["a", "b", "a", "a"]),
-    Case("keyed-twice", _KEYED, [{"name": "a"}, {"name": "b"}, {"name": "a", "size": 2}]),
+    Case("any-of", {**INT, "anyOf": [{"minimum": 10}, {"maximum": 2}]}, 5),
+    Case("all-of", {**INT, "allOf": [{"minimum": 10}, {"maximum": 20}]}, 5),
+    Case("all-of-none", {**INT, "allOf": [{"minimum": 10}, {"multipleOf": 2}]}, 5),
+    Case("not", {**TEXT, "not": {"enum": ["bad"]}}, "bad"),
+    Case("set-twice", {**LIST, "x-kubernetes-list-type": "set"}, ["a", "b", "a", "a"]),
+    Case("keyed-twice", KEYED, [{"name": "a"}, {"name": "b"}, {"name": "a", "size": 2}]),
     Case("keyed-two-keys", _TWO_KEYS, [{"port": 1}, {"port": 1, "protocol": "TCP"}, {"port": 1, "protocol": "UDP"}]),
-    Case("keyed-bad-item", _KEYED, [{"name": "a", "size": 9}, {"size": 1}]),
+    Case("keyed-bad-item", KEYED, [{"name": "a", "size": 9}, {"size": 1}]),
     Case("embedded-no-identity", _EMBEDDED, {"spec": {}}),
     Case("embedded-bad-kind", _EMBEDDED, {"apiVersion": "a/b/c", "kind": "a_b", "metadata": {"name": "ok"}}),
     Case("embedded-bad-labels", _EMBEDDED, {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a b": "c"}}}),
@@ -137,7 +137,7 @@ CREATED = (
         "embedded-unknown-meta", _EMBEDDED, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x", "bogus": 1}, "x": 1}
     ),
     *(
-        Case(f"format-{name}-{number}", {**_TEXT, "format": name}, value)
+        Case(f"format-{name}-{number}", {**TEXT, "format": name}, value)
         for name, values in {
             "date-time": ("2020-01-01T00:00:00Z", "2020-01-01T00:00:00.123+02:00", "2020-01-01", "2020-13-01T00:00:00Z"),
             "date": ("2020-02-29", "2021-02-29"),
@@ -160,69 +160,69 @@ CREATED = (
         }.items()
         for number, value in enumerate(values)
     ),
-    Case("format-on-int", {**_TEXT, "format": "date-time"}, 5),
-    Case("format-on-bool", {**_TEXT, "format": "ipv4"}, True),
-    Case("rule-text", {**_SHORT, **_rule("self.startsWith('a')")}, "b"),
-    Case("rule-message", {**_SHORT, **_rule("self == 'a'", message="must be a")}, "b"),
-    Case("rule-object", {**_object(a=_INT, b=_INT), **_rule("self.a < self.b", message="a before b")}, {"a": 2, "b": 1}),
-    Case("rule-absent-field", {**_object(a=_INT), **_rule("self.a > 1")}, {}),
-    Case("rule-has", {**_object(a=_INT), **_rule("!has(self.a) || self.a > 1")}, {"a": 1}),
+    Case("format-on-int", {**TEXT, "format": "date-time"}, 5),
+    Case("format-on-bool", {**TEXT, "format": "ipv4"}, True),
+    Case("rule-text", {**SHORT, **rule("self.startsWith('a')")}, "b"),
+    Case("rule-message", {**SHORT, **rule("self == 'a'", message="must be a")}, "b"),
+    Case("rule-object", {**struct(a=INT, b=INT), **rule("self.a < self.b", message="a before b")}, {"a": 2, "b": 1}),
+    Case("rule-absent-field", {**struct(a=INT), **rule("self.a > 1")}, {}),
+    Case("rule-has", {**struct(a=INT), **rule("!has(self.a) || self.a > 1")}, {"a": 1}),
     Case(
         "rule-field-path",
-        {**_object(a=_INT), **_rule("self.a > 1", fieldPath=".a", reason="FieldValueForbidden", message="no")},
+        {**struct(a=INT), **rule("self.a > 1", fieldPath=".a", reason="FieldValueForbidden", message="no")},
         {"a": 1},
     ),
     Case(
         "rule-required",
-        {**_object(a=_INT), **_rule("has(self.a)", fieldPath=".a", reason="FieldValueRequired", message="say a")},
+        {**struct(a=INT), **rule("has(self.a)", fieldPath=".a", reason="FieldValueRequired", message="say a")},
         {},
     ),
-    Case("rule-duplicate", {**_INT, **_rule("self != 3", reason="FieldValueDuplicate")}, 3),
+    Case("rule-duplicate", {**INT, **rule("self != 3", reason="FieldValueDuplicate")}, 3),
     Case(
         "rule-message-expression",
-        {**_INT, **_rule("self < 3", messageExpression="self > 100 ? 'far too large' : 'too large'", message="no")},
+        {**INT, **rule("self < 3", messageExpression="self > 100 ? 'far too large' : 'too large'", message="no")},
         5,
     ),
-    Case("rule-empty-message-expression", {**_INT, **_rule("self < 3", messageExpression="' '", message="plain")}, 5),
-    Case("rule-list", {**_SHORT_LIST, **_rule("self.all(x, x.size() > 1)")}, ["ab", "c"]),
-    Case("rule-item", {"type": "array", "maxItems": 5, "items": {**_SHORT, **_rule("self != 'x'")}}, ["a", "x"]),
+    Case("rule-empty-message-expression", {**INT, **rule("self < 3", messageExpression="' '", message="plain")}, 5),
+    Case("rule-list", {**_SHORT_LIST, **rule("self.all(x, x.size() > 1)")}, ["ab", "c"]),
+    Case("rule-item", {"type": "array", "maxItems": 5, "items": {**SHORT, **rule("self != 'x'")}}, ["a", "x"]),
     Case(
         "rule-map-value",
-        {"type": "object", "maxProperties": 5, "additionalProperties": {**_INT, **_rule("self > 0")}},
+        {"type": "object", "maxProperties": 5, "additionalProperties": {**INT, **rule("self > 0")}},
         {"k.v": 0},
     ),
     Case(
         "rule-map",
-        {"type": "object", "maxProperties": 5, "additionalProperties": _INT, **_rule("self.all(k, self[k] > 0)")},
+        {"type": "object", "maxProperties": 5, "additionalProperties": INT, **rule("self.all(k, self[k] > 0)")},
         {"k": 0},
     ),
     Case(
         "rule-escaped",
         {
-            **_object(**{"namespace": _SHORT, "a-b": _INT, "x__y": _INT}),
-            **_rule(_all("self.__namespace__ == 'a'", "self.a__dash__b == 1", "self.x__underscores__y == 2")),
+            **struct(**{"namespace": SHORT, "a-b": INT, "x__y": INT}),
+            **rule(_all("self.__namespace__ == 'a'", "self.a__dash__b == 1", "self.x__underscores__y == 2")),
         },
         {"namespace": "a", "a-b": 1, "x__y": 3},
     ),
-    Case("rule-divide", {**_INT, **_rule("10 / self == 1")}, 0),
-    Case("rule-overflow", {**_INT, **_rule("self + 9223372036854775807 > 0")}, 5),
-    Case("rule-index", {**_SHORT_LIST, **_rule("self[3] == 'a'")}, ["a"]),
-    Case("rule-number", {**_NUMBER, **_rule("self / 2.0 < 1.0")}, 3),
-    Case("rule-int-or-string", {"x-kubernetes-int-or-string": True, **_rule("type(self) == int ? self > 0 : self == 'x'")}, 0),
+    Case("rule-divide", {**INT, **rule("10 / self == 1")}, 0),
+    Case("rule-overflow", {**INT, **rule("self + 9223372036854775807 > 0")}, 5),
+    Case("rule-index", {**_SHORT_LIST, **rule("self[3] == 'a'")}, ["a"]),
+    Case("rule-number", {**_NUMBER, **rule("self / 2.0 < 1.0")}, 3),
+    Case("rule-int-or-string", {"x-kubernetes-int-or-string": True, **rule("type(self) == int ? self > 0 : self == 'x'")}, 0),
     Case(
         "rule-date",
-        {**_TEXT, "format": "date-time", **_rule("self > timestamp('2020-01-01T00:00:00Z')")},
+        {**TEXT, "format": "date-time", **rule("self > timestamp('2020-01-01T00:00:00Z')")},
         "2019-01-01T00:00:00Z",
     ),
-    Case("rule-duration", {**_TEXT, "format": "duration", **_rule("self < duration('1h')")}, "2h"),
-    Case("rule-bytes", {**_TEXT, "format": "byte", "maxLength": 20, **_rule("self == b'hello'")}, "aGVsbG8="),
-    Case("rule-matches", {**_SHORT, **_rule("self.matches('^[a-z]+$')")}, "A"),
-    Case("rule-optional", {**_object(a=_INT), **_rule("self.?a.orValue(3) < 3")}, {}),
+    Case("rule-duration", {**TEXT, "format": "duration", **rule("self < duration('1h')")}, "2h"),
+    Case("rule-bytes", {**TEXT, "format": "byte", "maxLength": 20, **rule("self == b'hello'")}, "aGVsbG8="),
+    Case("rule-matches", {**SHORT, **rule("self.matches('^[a-z]+$')")}, "A"),
+    Case("rule-optional", {**struct(a=INT), **rule("self.?a.orValue(3) < 3")}, {}),
     Case(
         "rule-strings",
         {
-            **_SHORT,
-            **_rule(
+            **SHORT,
+            **rule(
                 _all(
                     "self.lowerAscii() == 'a,b'",
                     "self.substring(1, 2) == ','",
@@ -239,8 +239,8 @@ CREATED = (
         {
             "type": "array",
             "maxItems": 9,
-            "items": _INT,
-            **_rule(
+            "items": INT,
+            **rule(
                 _all(
                     "self.sum() == 6",
                     "self.min() == 1",
@@ -257,7 +257,7 @@ CREATED = (
         "rule-sets",
         {
             **_SHORT_LIST,
-            **_rule(
+            **rule(
                 _all("sets.contains(self, ['a'])", "sets.intersects(self, ['b'])", "sets.equivalent(self, ['b', 'a', 'a'])")
             ),
         },
@@ -266,8 +266,8 @@ CREATED = (
     Case(
         "rule-regex",
         {
-            **_SHORT,
-            **_rule(
+            **SHORT,
+            **rule(
                 _all(
                     "self.find('[0-9]+') == '12'",
                     "self.findAll('[0-9]+') == ['12', '3']",
@@ -280,8 +280,8 @@ CREATED = (
     Case(
         "rule-quantity",
         {
-            **_SHORT,
-            **_rule(
+            **SHORT,
+            **rule(
                 _all(
                     "isQuantity(self)",
                     "quantity(self).isGreaterThan(quantity('1Gi'))",
@@ -294,12 +294,12 @@ CREATED = (
         },
         "2Gi",
     ),
-    Case("rule-quantity-bad", {**_SHORT, **_rule("isQuantity(self)")}, "2Q"),
+    Case("rule-quantity-bad", {**SHORT, **rule("isQuantity(self)")}, "2Q"),
     Case(
         "rule-url",
         {
-            **_SHORT,
-            **_rule(
+            **SHORT,
+            **rule(
                 _all(
                     "isURL(self)",
                     "url(self).getScheme() == 'https'",
@@ -316,8 +316,8 @@ CREATED = (
     Case(
         "rule-ip",
         {
-            **_SHORT,
-            **_rule(
+            **SHORT,
+            **rule(
                 _all(
                     "isIP(self)",
                     "ip(self).family() == 4",
@@ -334,8 +334,8 @@ CREATED = (
     Case(
         "rule-cidr",
         {
-            **_SHORT,
-            **_rule(
+            **SHORT,
+            **rule(
                 _all(
                     "isCIDR(self)",
                     "cidr(self).prefixLength() == 16",
@@ -349,74 +349,20 @@ CREATED = (
     ),
     Case(
         "rule-semver",
-        {**_SHORT, **_rule(_all("isSemver(self)", "semver(self).isLessThan(semver('1.2.3'))", "semver(self).major() == 1"))},
+        {**SHORT, **rule(_all("isSemver(self)", "semver(self).isLessThan(semver('1.2.3'))", "semver(self).major() == 1"))},
         "1.2.3-rc.1",
     ),
-    Case("rule-format-text", {**_SHORT, **_rule("'%s-%d'.format([self, 3]) == 'a-3'")}, "a"),
-    Case("rule-transition-on-create", {**_INT, **_rule("self >= oldSelf")}, 1),
+    Case("rule-format-text", {**SHORT, **rule("'%s-%d'.format([self, 3]) == 'a-3'")}, "a"),
+    Case("rule-transition-on-create", {**INT, **rule("self >= oldSelf")}, 1),
     Case(
         "rule-optional-old-on-create",
-        {**_INT, **_rule("oldSelf.hasValue() || self == 0", optionalOldSelf=True, message="start at 0")},
+        {**INT, **rule("oldSelf.hasValue() || self == 0", optionalOldSelf=True, message="start at 0")},
         1,
     ),
-    Case("rule-and-limit", {**_INT, "minimum": 5, **_rule("self > 6")}, 1),
+    Case("rule-and-limit", {**INT, "minimum": 5, **rule("self > 6")}, 1),
     Case(
         "rule-embedded",
-        {**_EMBEDDED, **_rule("self.metadata.name == 'a' && self.kind == 'Pod'")},
+        {**_EMBEDDED, **rule("self.metadata.name == 'a' && self.kind == 'Pod'")},
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b"}},
     ),
-)
-
-UPDATED = (
-    Case("transition", {**_INT, **_rule("self >= oldSelf", message="may not shrink")}, 1, 2),
-    Case("transition-fits", {**_INT, **_rule("self >= oldSelf")}, 3, 2),
-    Case(
-        "transition-keyed",
-        {
-            "type": "array",
-            "maxItems": 9,
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["name"],
-            "items": {
-                "type": "object",
-                "required": ["name"],
-                "properties": {"name": _SHORT, "size": _INT},
-                **_rule("self.size >= oldSelf.size"),
-            },
-        },
-        [{"name": "b", "size": 1}, {"name": "a", "size": 1}],
-        [{"name": "a", "size": 2}, {"name": "b", "size": 1}],
-    ),
-    Case(
-        "transition-map",
-        {"type": "object", "maxProperties": 9, "additionalProperties": {**_INT, **_rule("self == oldSelf")}},
-        {"a": 2, "b": 1},
-        {"a": 1},
-    ),
-    Case("optional-old", {**_INT, **_rule("!oldSelf.hasValue() || self >= oldSelf.value()", optionalOldSelf=True)}, 1, 2),
-    Case("optional-old-or", {**_INT, **_rule("oldSelf.orValue(0) <= self", optionalOldSelf=True)}, 1, 2),
-)
-
-_STRICT_TEXT = {**_SHORT, "pattern": "^[a-z]+$"}
-
-RATCHETED = (
-    Case("same-text", _STRICT_TEXT, "A1", "A1"),
-    Case("changed-text", _STRICT_TEXT, "A2", "A1"),
-    Case("same-sibling", _object(a={**_INT, "maximum": 5}, b=_INT), {"a": 9, "b": 2}, {"a": 9, "b": 1}),
-    Case("changed-sibling", _object(a={**_INT, "maximum": 5}, b=_INT), {"a": 8, "b": 1}, {"a": 9, "b": 1}),
-    Case("same-keyed-item", _KEYED, [{"name": "b", "size": 1}, {"name": "a", "size": 9}], [{"name": "a", "size": 9}]),
-    Case("changed-keyed-item", _KEYED, [{"name": "a", "size": 8}], [{"name": "a", "size": 9}]),
-    Case("same-atomic-list", {"type": "array", "items": {**_INT, "maximum": 5}}, [9], [9]),
-    Case("changed-atomic-list", {"type": "array", "items": {**_INT, "maximum": 5}}, [9, 1], [9]),
-    Case("missing-required", {**_object(a=_INT, b=_INT), "required": ["b"]}, {"a": 1}, {"a": 1}),
-    Case("still-missing-required", {**_object(a=_INT, b=_INT), "required": ["b"]}, {"a": 2}, {"a": 1}),
-    Case("same-duplicates", {**_LIST, "x-kubernetes-list-type": "set"}, ["a", "a", "b"], ["a", "a"]),
-    Case("same-rule", {**_INT, **_rule("self < 5")}, 9, 9),
-    Case("changed-rule", {**_INT, **_rule("self < 5")}, 8, 9),
-    Case("same-rule-in-atomic-list", {"type": "array", "maxItems": 5, "items": {**_INT, **_rule("self < 5")}}, [9], [9]),
-    Case("changed-rule-in-atomic-list", {"type": "array", "maxItems": 5, "items": {**_INT, **_rule("self < 5")}}, [9, 1], [9]),
-    Case("same-transition", {**_INT, **_rule("self != oldSelf", message="must change")}, 9, 9),
-    Case("same-type", _INT, "text", "text"),
-    Case("int-to-bool", {"type": "boolean"}, 1, True),
-    Case("alternatives", {**_INT, "anyOf": [{"minimum": 10}, {"maximum": 2}]}, 5, 5),
 )

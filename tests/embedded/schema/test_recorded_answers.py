@@ -8,7 +8,8 @@ import pytest
 from applecart.embedded.schema.compile import CompiledSchema
 from tests.embedded.schema.definition_cases import BAD_DEFINITIONS, UNCOMPILABLE
 from tests.embedded.schema.judged import answer_to, answer_to_definition, recorded, schema_of
-from tests.embedded.schema.schema_cases import CREATED, RATCHETED, UPDATED, Case
+from tests.embedded.schema.schema_cases import CREATED, Case
+from tests.embedded.schema.update_cases import RATCHETED, UPDATED
 
 RECORDED = recorded()
 TABLES = {"creations": CREATED, "updates": UPDATED, "ratchets": RATCHETED}

@@ -101,10 +101,9 @@ def test_the_right_number_is_sent(shape: str, is_list: bool) -> None:
         (JSON, DiscoveryAnswer()),
         (YAML, DiscoveryAnswer(YAML)),
         (f"{JSON};v=v2;{AGGREGATED}", DiscoveryAnswer(shape="v2")),
-        (f"{JSON};v=v2beta1;{AGGREGATED}", DiscoveryAnswer(shape="v2beta1")),
         (f"{JSON},{JSON};v=v2;{AGGREGATED};q=0.1", DiscoveryAnswer(shape="v2")),
         (f"{JSON};v=v2;{AGGREGATED},{JSON};v=v2beta1;{AGGREGATED},{JSON}", DiscoveryAnswer(shape="v2")),
-        (f"{JSON};v=v2beta1;{AGGREGATED},{JSON}", DiscoveryAnswer(shape="v2beta1")),
+        (f"{JSON};v=v2beta1;{AGGREGATED},{JSON}", DiscoveryAnswer()),
         (f"{JSON};v=v9;{AGGREGATED},{JSON}", DiscoveryAnswer()),
         (f"{YAML};v=v2;{AGGREGATED}", DiscoveryAnswer(YAML, "v2")),
     ],
@@ -113,10 +112,15 @@ def test_discovery_is_aggregated_when_a_client_knows_it(accept: str | None, expe
     assert choose_discovery(accept) == expected
 
 
-@pytest.mark.parametrize("accept", ["text/html", f"{JSON};v=v9;{AGGREGATED}", PROTOBUF])
-def test_discovery_in_no_known_form_is_refused(accept: str) -> None:
+@pytest.mark.parametrize("version", ["v9", "v2beta1"])
+def test_discovery_in_a_version_nobody_serves_is_refused(version: str) -> None:
     with pytest.raises(Refusal, match="only the following media types are accepted"):
-        choose_discovery(accept)
+        choose_discovery(f"{JSON};v={version};{AGGREGATED}")
+
+
+def test_discovery_as_a_page_is_refused() -> None:
+    with pytest.raises(Refusal, match="Available representations: application/json"):
+        choose_discovery("text/html")
 
 
 @pytest.mark.parametrize(

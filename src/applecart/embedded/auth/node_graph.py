@@ -42,6 +42,11 @@ class NodeGraph:
             self._put((namespace_of(pod), name_of(pod)), new)
         self._seen_at = self._reader.changed_at(PODS)
 
+    def passed_over(self, label: str) -> None:
+        """A committed change that cannot matter here: a Pod's references never change while it stays on its node."""
+        if label == PODS and self._seen_at != NEVER:
+            self._seen_at = self._reader.changed_at(PODS)
+
     def _catch_up(self) -> None:
         revision = self._reader.changed_at(PODS)
         if revision == self._seen_at:

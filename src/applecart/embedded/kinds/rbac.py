@@ -96,7 +96,13 @@ class BindingRules(_NamedFreely):
     def validate_update(self, obj: Document, old: Document) -> list[FieldError]:
         if obj["roleRef"] == old.get("roleRef"):
             return []
-        return [invalid("roleRef", obj["roleRef"], "cannot change roleRef")]
+        ref = obj["roleRef"]
+        shown = {
+            "APIGroup": ref["apiGroup"],
+            "Kind": ref["kind"],
+            "Name": ref["name"],
+        }  # by the names of the real server's struct
+        return [invalid("roleRef", shown, "cannot change roleRef")]
 
 
 def _validate_subject(subject: dict[str, Any], namespaced: bool, at: str, errors: list[FieldError]) -> None:

@@ -52,7 +52,7 @@ class Rules:
         return subdomain_problems(name, is_prefix=is_prefix)
 
     def validate_with(self, found: list[FieldError], obj: Document, old: Document | None) -> list[FieldError]:
-        """Everything that is wrong with a new object or, given the old one, with an update; `found` is what its metadata gave."""
+        """Everything that is wrong with a new object or, given the old one, an update; `found` is what its metadata gave."""
         if old is None:
             return [*found, *self.validate(obj)]
         if not self.validates_updates_alone:

@@ -90,7 +90,7 @@ def _directed(patch: dict[str, Any]) -> dict[str, Any]:
         return {name: copied(value) for name, value in patch.items() if name != DIRECTIVE}
     if directive == "delete":
         return {}
-    raise bad_patch_type(directive)
+    raise bad_patch_type(directive, patch)
 
 
 def _merged_with_directives(original: dict[str, Any], patch: dict[str, Any], shape: Shape) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from applecart.embedded.field_errors import shown
 from applecart.embedded.patching.values import copied, json_type
 from applecart.embedded.refusals import Refusal, bad_request
 
@@ -32,7 +31,7 @@ class Items:
             if not self.key:
                 raise unprocessable("cannot merge lists without merge key for struct")
             if self.key not in item:
-                raise unprocessable(f"an item of a list does not contain declared merge key: {self.key}")
+                raise unprocessable(f"map: {go_value(item)} does not contain declared merge key: {self.key}")
             item = item[self.key]
         elif self.key:
             raise unprocessable(f"expected a map[string]interface {{}}, but received a {json_type(item)}")
@@ -78,7 +77,7 @@ def _merge_maps(items: Items, original: list[Any], patch: list[Any]) -> list[Any
         elif item[DIRECTIVE] == "merge":
             raise unprocessable("merging lists cannot yet be specified in the patch")
         else:
-            raise bad_patch_type(item[DIRECTIVE])
+            raise bad_patch_type(item[DIRECTIVE], item)
     if is_replaced:
         return [copied(item) for _, item in _grouped([(items.identity(item), item) for item in changes])]
     known = [(items.identity(item), item) for item in original]
@@ -192,8 +191,21 @@ def unprocessable(text: str) -> Refusal:
     return Refusal(422, "Invalid", text)
 
 
-def bad_patch_type(directive: Any) -> Refusal:
-    return unprocessable(f"unknown patch type: {shown(directive) if type(directive) is str else json_type(directive)}")
+def bad_patch_type(directive: Any, patch: dict[str, Any]) -> Refusal:
+    if type(directive) is not str:
+        return unprocessable(f"unknown patch type: {json_type(directive)}")
+    return unprocessable(f"unknown patch type: {directive} in map: {go_value(patch)}")
+
+
+def go_value(value: Any) -> str:
+    """A value as the other language prints it: `map[image:a name:b]`."""
+    if type(value) is dict:
+        return f"map[{' '.join(f'{name}:{go_value(value[name])}' for name in sorted(value))}]"
+    if type(value) is list:
+        return f"[{' '.join(map(go_value, value))}]"
+    if value is None:
+        return "<nil>"
+    return str(value).lower() if type(value) is bool else str(value)
 
 
 def bad_order_list() -> Refusal:

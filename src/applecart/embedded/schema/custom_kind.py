@@ -7,6 +7,8 @@ together with the old object, so that what a schema became stricter about does n
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from applecart.api.meta import Resource
 from applecart.embedded.field_errors import FieldError, quoted
 from applecart.embedded.kinds.kind import Kind, Subresource, Table, View
@@ -83,14 +85,15 @@ def custom_kinds(crd: Document, table_of: TableOf | None = None) -> list[Kind]:
     if stored is None:
         return []
     storage = _resource(spec, stored)
-    return [_kind(crd, version, storage, table_of) for version in versions]
+    kept = CompiledSchema(_schema(stored))
+    return [_kind(crd, version, storage, kept, table_of) for version in versions]
 
 
-def _kind(crd: Document, version: Document, storage: Resource, table_of: TableOf) -> Kind:
+def _kind(crd: Document, version: Document, storage: Resource, kept: CompiledSchema, table_of: TableOf) -> Kind:
     spec = crd["spec"]
     names = (crd.get("status") or {}).get("acceptedNames") or spec["names"]
     resource = _resource(spec, version)
-    schema = CompiledSchema((version.get("schema") or {}).get("openAPIV3Schema") or {})
+    schema = kept if resource == storage else CompiledSchema(_schema(version))
     has_status = (version.get("subresources") or {}).get("status") is not None
     scale = scale_paths(version)
     rules = CustomRules(
@@ -113,22 +116,33 @@ def _kind(crd: Document, version: Document, storage: Resource, table_of: TableOf
         categories=tuple(names.get("categories") or ()),
         subresources=subresources,
         is_custom=True,
-        view=None if resource == storage else _view(schema, resource, storage),
-        schema=(version.get("schema") or {}).get("openAPIV3Schema"),
+        view=None if resource == storage else _view(schema, resource, kept, storage),
+        schema=_schema(version),
         scale=scale,
     )
 
 
-def _view(schema: CompiledSchema, resource: Resource, storage: Resource) -> View:
-    """Another version of the same objects: what its schema does not know is not shown."""
+def _view(schema: CompiledSchema, resource: Resource, kept: CompiledSchema, storage: Resource) -> View:
+    """Another version of the same objects: what its schema does not know is not shown, nor kept by the stored one's."""
+
+    def to_stored(document: Document) -> Document:
+        return _converted(document, storage, kept)
 
     def from_stored(document: Document) -> Document:
-        shown = {**document, "apiVersion": resource.api_version}
-        schema.prune(shown)
-        schema.default(shown)
-        return shown
+        return _converted(document, resource, schema)
 
-    return View(lambda document: {**document, "apiVersion": storage.api_version}, from_stored)
+    return View(to_stored, from_stored)
+
+
+def _converted(document: Document, to: Resource, schema: CompiledSchema) -> Document:
+    converted: Document = msgspec.json.decode(msgspec.json.encode({**document, "apiVersion": to.api_version}))
+    schema.prune(converted)
+    schema.default(converted)
+    return converted
+
+
+def _schema(version: Document) -> Document:
+    return (version.get("schema") or {}).get("openAPIV3Schema") or {}
 
 
 def _resource(spec: Document, version: Document) -> Resource:

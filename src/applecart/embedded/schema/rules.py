@@ -6,7 +6,9 @@ cannot be compiled fails every object it is asked about: it is never skipped.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from applecart.embedded.field_errors import FieldError
 from applecart.embedded.schema.cel import ABSENT, DoesNotCompile, EvaluationFailed, Expression, OutOfBudget
@@ -17,6 +19,17 @@ from applecart.embedded.schema.node import Node
 MAX_MESSAGE_BYTES = 5 * 1024  # of what a messageExpression gives
 _BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 _PROBLEMS = {"FieldValueRequired": "Required", "FieldValueForbidden": "Forbidden", "FieldValueDuplicate": "Duplicate"}
+
+
+class Verdict(NamedTuple):
+    """What one rule says of one value."""
+
+    error: FieldError | None
+    is_forgivable: bool = False  # when the value did not change; a rule that had no answer is not forgiven
+    is_last: bool = False  # nothing more should be asked
+
+
+PASSED = Verdict(None)
 
 
 class Rule:
@@ -36,10 +49,8 @@ class Rule:
             self._message_expression = self._compiled(source, node, "string", is_root)
         self._field_path = ""
         if path := _text(entry, "fieldPath"):
-            try:
+            with suppress(BadPath):  # refused when it was installed
                 self._field_path = follow(path, node)[0]
-            except BadPath:
-                self._field_path = ""
 
     @property
     def uses_old(self) -> bool:
@@ -57,21 +68,20 @@ class Rule:
                 self.problem = f"cel expression {text}" if text.startswith("must evaluate") else text
             return None
 
-    def verdict(self, value: Any, old: Any, path: str) -> tuple[FieldError | None, bool]:
-        """What is wrong, and whether nothing more should be asked."""
+    def verdict(self, value: Any, old: Any, path: str) -> Verdict:
         at = path or "<nil>"
         if self._expression is None:
-            return FieldError("Invalid", at, f"rule compile error: {self.problem}", self._type), False
+            return Verdict(FieldError("Invalid", at, f"rule compile error: {self.problem}", self._type))
         if old is ABSENT and self._expression.uses_old and not self.has_optional_old:
-            return None, False
+            return PASSED
         try:
             if self._expression.evaluate(value, old):
-                return None, False
+                return PASSED
         except OutOfBudget:
-            return FieldError("Invalid", at, _BUDGET, self._type), True
+            return Verdict(FieldError("Invalid", at, _BUDGET, self._type), is_last=True)
         except EvaluationFailed as error:
-            return FieldError("Invalid", at, self._failed(str(error)), self._type), False
-        return self._error(value, old, path), False
+            return Verdict(FieldError("Invalid", at, self._failed(str(error)), self._type))
+        return Verdict(self._error(value, old, path), is_forgivable=not self._expression.uses_old)
 
     def _failed(self, reason: str) -> str:
         named = self._message or self._source.strip()
@@ -108,6 +118,7 @@ class Rules:
         self._rules = dict(_compiled_rules(root, is_root=True))
 
     def errors(self, document: Any, old: Any = UNRELATED) -> list[FieldError]:
+        """What the rules refuse, and what they would refuse had it not been so before, marked as forgiven."""
         found: list[FieldError] = []
         if self._root.has_rules:
             self._visit(self._root, document, old, None, "", found)
@@ -120,9 +131,10 @@ class Rules:
         if value is None or not node.has_rules:
             return True
         for rule in self._rules.get(node, ()):
-            error, is_last = rule.verdict(value, ABSENT if old is UNRELATED or old is None else old, path)
-            if error is not None and (rule.uses_old or is_last or not _is_unchanged(value, old, parent)):
-                found.append(error)
+            error, is_forgivable, is_last = rule.verdict(value, ABSENT if old is UNRELATED or old is None else old, path)
+            if error is not None:
+                is_forgiven = is_forgivable and _is_unchanged(value, old, parent)
+                found.append(replace(error, is_forgiven=True) if is_forgiven else error)
             if is_last:
                 return False
         pair = parent if old is UNRELATED else (value, old)

@@ -1,18 +1,25 @@
-"""Everything a server keeps, in one folder that only its owner may enter, held by one process at a time."""
+"""Everything a server keeps, in one folder that only its owner may enter, held by one process at a time.
+
+Commands that only look use `existing_data_folder`, which makes nothing: a folder that somebody misspelled must not come into
+being by being asked about.
+"""
 
 import fcntl
 import os
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from applecart.embedded.auth.user import MASTERS
 from applecart.embedded.trust.kubeconfig_file import write_kubeconfig
 from applecart.embedded.trust.pki import (
+    LEAF_LIFETIME,
     Authority,
     Pair,
     PairFiles,
     load_or_create_authority,
     load_or_create_token_keys,
+    pair_files,
     write_pair,
 )
 from applecart.embedded.trust.private_file import make_private_folder
@@ -21,24 +28,19 @@ from applecart.errors import BadInput
 NETWORK_FILESYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "webdav"}  # their locks and fsync lie
 MOUNTS = Path("/proc/self/mounts")
 ADMIN_USER = "kubernetes-admin"
+DATABASE = "store.db"
+HOLDER_BYTES = 32  # more than any process id has
 
 
+@dataclass(frozen=True, slots=True)
 class DataFolder:
     """The files of one server."""
 
-    def __init__(self, folder: Path, *, forbids_network: bool = True) -> None:
-        self.folder = folder.absolute()
-        try:
-            make_private_folder(self.folder)
-            make_private_folder(self.pki)
-        except OSError as error:
-            raise BadInput(f"{folder} cannot be used as a data folder ({error.strerror}); name another with --data") from None
-        if forbids_network and (kind := filesystem_of(self.folder)) in NETWORK_FILESYSTEMS:
-            raise BadInput(f"{folder} lies on a network filesystem ({kind}), whose locks cannot be trusted; use a local disk")
+    folder: Path
 
     @property
     def database(self) -> Path:
-        return self.folder / "store.db"
+        return self.folder / DATABASE
 
     @property
     def secrets_key(self) -> Path:
@@ -58,12 +60,45 @@ class DataFolder:
         return self.folder / "address"
 
     @property
+    def last_backup(self) -> Path:
+        """Its time of change is when the last backup was complete."""
+        return self.folder / "last-backup"
+
+    @property
+    def lock(self) -> Path:
+        return self.folder / "lock"
+
+    @property
     def pki(self) -> Path:
         return self.folder / "pki"
 
+    @property
+    def authority_files(self) -> PairFiles:
+        return pair_files(self.pki, "ca")
+
+    @property
+    def server_files(self) -> PairFiles:
+        return pair_files(self.pki, "server")
+
     def hold(self) -> "Hold":
         """Be the only process on this folder; raises BadInput when another one is."""
-        return Hold(self.folder / "lock")
+        return Hold(self.lock)
+
+    def holder(self) -> int | None:
+        """The process that holds this folder, or None."""
+        try:
+            descriptor = os.open(self.lock, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise BadInput(f"{self.lock} cannot be read ({error.strerror}); run this as the owner of the folder") from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return int(_holder(descriptor) or 0)
+        finally:
+            os.close(descriptor)
+        return None
 
     def authority(self, now: datetime) -> Authority:
         return load_or_create_authority(self.pki, "ca", now)
@@ -75,18 +110,22 @@ class DataFolder:
         return write_pair(self.pki, "server", authority.issue_server(names, now))
 
     def write_admin(self, authority: Authority, url: str, now: datetime) -> None:
-        write_kubeconfig(self.admin_kubeconfig, url, authority.certificate_pem, issue_admin(authority, now))
+        client = authority.issue_client(ADMIN_USER, (MASTERS,), now)
+        write_kubeconfig(self.admin_kubeconfig, url, authority.certificate_pem, client)
 
 
 class Hold:
     """The lock of a data folder; it ends with the process, however that ends."""
 
     def __init__(self, file: Path) -> None:
-        self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise _unusable(file.parent, error) from None
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            holder = os.read(self._descriptor, 32).decode("ascii", "replace").strip() or "unknown"
+            holder = _holder(self._descriptor) or "unknown"
             os.close(self._descriptor)
             raise BadInput(
                 f"{file.parent} is in use by another server (process {holder}); stop it, or name another folder with --data"
@@ -98,8 +137,39 @@ class Hold:
         os.close(self._descriptor)
 
 
-def issue_admin(authority: Authority, now: datetime) -> Pair:
-    return authority.issue_client(ADMIN_USER, (MASTERS,), now)
+def make_data_folder(folder: Path) -> DataFolder:
+    """The folder, made when it is not there; raises BadInput when it cannot be used."""
+    data = DataFolder(folder.absolute())
+    try:
+        make_private_folder(data.folder)
+        make_private_folder(data.pki)
+    except OSError as error:
+        raise _unusable(folder, error) from None
+    if (kind := filesystem_of(data.folder)) in NETWORK_FILESYSTEMS:
+        raise BadInput(f"{folder} lies on a network filesystem ({kind}), whose locks cannot be trusted; use a local disk")
+    return data
+
+
+def existing_data_folder(folder: Path) -> DataFolder:
+    """A folder in which a server once ran; raises BadInput for any other, and makes nothing."""
+    data = DataFolder(folder.absolute())
+    try:
+        is_ours = data.database.is_file()
+    except OSError as error:
+        raise _unusable(folder, error) from None
+    if not is_ours:
+        raise BadInput(
+            f"{folder} holds no data of an API server; name the folder that was given to: applecart api start --data"
+        )
+    return data
+
+
+def issue_client(authority: Authority, user: str, groups: tuple[str, ...], now: datetime, valid: timedelta) -> Pair:
+    """A client certificate that ends when `valid` is over."""
+    if not timedelta() < valid <= LEAF_LIFETIME:
+        raise BadInput(f"a client certificate can be valid for up to {LEAF_LIFETIME.days} days, and for more than nothing")
+    # Certificates live for a fixed time from the instant they are issued at: an earlier instant makes an earlier end.
+    return authority.issue_client(user, groups, now - (LEAF_LIFETIME - valid))
 
 
 def filesystem_of(folder: Path) -> str:
@@ -116,3 +186,13 @@ def filesystem_of(folder: Path) -> str:
         if inside and len(point) > len(best[0]):
             best = (point, kind)
     return best[1]
+
+
+def _holder(descriptor: int) -> str:
+    """The process id that the holder of a lock wrote, "" when it is just writing it."""
+    text = os.pread(descriptor, HOLDER_BYTES, 0).decode("ascii", "replace").strip()
+    return text if text.isdigit() else ""
+
+
+def _unusable(folder: Path, error: OSError) -> BadInput:
+    return BadInput(f"{folder} cannot be used as a data folder ({error.strerror}); name another with --data")

@@ -11,6 +11,8 @@ from applecart.embedded.patching.managed_fields import blank_object, track_updat
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.messages import ApiRequest
 from applecart.embedded.server.parameters import invalid_options
+from applecart.embedded.structure.types import type_of
+from applecart.embedded.structure.zero import zero_struct
 
 LONGEST_BYTES = 128  # of a manager's name
 
@@ -64,7 +66,8 @@ def blank_of(kind: Kind) -> Mapping[str, Any]:
         return {}
     blank = _blanks.get(kind.resource)
     if blank is None:
-        blank = _blanks[kind.resource] = blank_object(kind.shape)
+        type = type_of(kind.resource.api_version, kind.resource.kind)
+        blank = _blanks[kind.resource] = zero_struct(type) if type else blank_object(kind.shape)
     return blank
 
 

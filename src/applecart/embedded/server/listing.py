@@ -101,7 +101,7 @@ async def page(core: Core, kind: Kind, namespace: str | None, options: ListOptio
         try:
             records = await store.records_at(label, at, namespace, options.after)
         except Compacted:
-            raise _compacted(options, at, store.compacted, now) from None
+            raise _compacted(options) from None
     else:
         at = now
         records = store.table(label).records(namespace, options.after)
@@ -179,7 +179,7 @@ def _read_token(text: str) -> _Token:
     return token
 
 
-def _compacted(options: ListOptions, at: int, compacted: int, now: int) -> Refusal:
+def _compacted(options: ListOptions) -> Refusal:
     if not options.is_continued or options.after is None:
-        return Refusal(410, "Expired", f"The resourceVersion for the provided list is too old. ({at} < {compacted})")
+        return Refusal(410, "Expired", "The resourceVersion for the provided list is too old.")
     return Refusal(410, "Expired", _EXPIRED, metadata={"continue": _token(-1, options.after)})

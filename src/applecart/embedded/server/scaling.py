@@ -3,9 +3,9 @@
 from applecart.api.meta import Key
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.rules import Document
-from applecart.embedded.refusals import Refusal, not_found, unsupported_media_type
+from applecart.embedded.refusals import Refusal, bad_request, not_found, unsupported_media_type
 from applecart.embedded.schema.scale import ScalePaths, read_scale, write_scale
-from applecart.embedded.server.bodies import read_body
+from applecart.embedded.server.bodies import SCHEME, read_body
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.field_owners import manager_of
 from applecart.embedded.server.forms import sent
@@ -14,16 +14,33 @@ from applecart.embedded.server.objects import find, viewed
 from applecart.embedded.server.parameters import is_dry_run
 from applecart.embedded.server.patch_requests import JSON_PATCH, MERGE_PATCH, media_type, patcher
 from applecart.embedded.server.updating import update
-from applecart.embedded.server.writing import refuse_other_place
+from applecart.embedded.server.writing import bad_patch, refuse_other_place
+from applecart.embedded.structure.conform import conform
+from applecart.embedded.structure.types import type_of
+from applecart.embedded.surface.negotiation import choose_answer
+from applecart.embedded.tables.printer_columns import table_of_columns
+from applecart.embedded.tables.render import table_document
 
 UPDATE = "UpdateOptions"
+SCALE_VERSION = "autoscaling/v1"
+SCALES = table_of_columns(
+    [
+        {"name": "Desired", "type": "integer", "jsonPath": ".spec.replicas"},
+        {"name": "Available", "type": "integer", "jsonPath": ".status.replicas"},
+        {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+    ]
+)
+
+_scale_type = type_of(SCALE_VERSION, "Scale")
+assert _scale_type is not None
+_SCALE = _scale_type
 
 
 async def get_scale(core: Core, request: ApiRequest, kind: Kind, key: Key, paths: ScalePaths) -> Answer:
     record = core.store.table(kind.storage.label).get(key)
     if record is None:
         raise not_found(kind.resource, key.name)
-    return sent(read_scale(viewed(core, kind, record), paths), request.accept)
+    return _answered(core, request, read_scale(viewed(core, kind, record), paths))
 
 
 async def change_scale(core: Core, request: ApiRequest, kind: Kind, key: Key, paths: ScalePaths) -> Answer:
@@ -32,18 +49,7 @@ async def change_scale(core: Core, request: ApiRequest, kind: Kind, key: Key, pa
     if record is None:
         raise not_found(kind.resource, key.name)
     current = read_scale(viewed(core, kind, record), paths)
-    if request.method == "PATCH":
-        given = media_type(request.content_type)
-        if given not in (JSON_PATCH, MERGE_PATCH):
-            raise unsupported_media_type((JSON_PATCH, MERGE_PATCH))
-        scale = patcher(given, request.body, kind)(current)
-    else:
-        scale = read_body(request)
-        if not isinstance(scale, dict):
-            raise Refusal(400, "BadRequest", "the body is not a Scale")
-    scale.setdefault("metadata", {})
-    if not isinstance(scale["metadata"], dict):
-        raise Refusal(400, "BadRequest", 'Scale in version "v1" cannot be handled as a Scale: metadata must be an object')
+    scale = _patched(request, kind, current) if request.method == "PATCH" else _given(request)
     refuse_other_place(kind, key, scale)
 
     def make(document: Document) -> Document:
@@ -56,7 +62,43 @@ async def change_scale(core: Core, request: ApiRequest, kind: Kind, key: Key, pa
 
     manager = manager_of(request, UPDATE, "scale")
     dry = is_dry_run(request.query, UPDATE)
-    document, submitted = update(core, request, kind, key, record, make, manager, verb="update", is_dry_run=dry)
+    # Who scales owns nothing by it, as on the real server.
+    document, submitted = update(
+        core, request, kind, key, record, make, manager, verb="update", is_dry_run=dry, is_applied=True
+    )
     if submitted is not None:
         await submitted.settle()
-    return sent(read_scale(document, paths), request.accept)
+    return _answered(core, request, read_scale(document, paths))
+
+
+def _given(request: ApiRequest) -> Document:
+    scale = read_body(request)
+    if not isinstance(scale, dict) or (scale.get("apiVersion"), scale.get("kind")) != (SCALE_VERSION, "Scale"):
+        raise bad_request(f"no kind is registered for the type v1.Scale {SCHEME}")
+    return _conformed(scale)
+
+
+def _patched(request: ApiRequest, kind: Kind, current: Document) -> Document:
+    given = media_type(request.content_type)
+    if given not in (JSON_PATCH, MERGE_PATCH):
+        raise unsupported_media_type((JSON_PATCH, MERGE_PATCH))
+    changed = patcher(given, request.body, kind)(current)
+    try:
+        return _conformed(changed)
+    except Refusal as refusal:
+        raise bad_patch(changed, refusal) from None
+
+
+def _conformed(scale: Document) -> Document:
+    conformed = conform(scale, _SCALE).document
+    conformed.setdefault("metadata", {})
+    return conformed
+
+
+def _answered(core: Core, request: ApiRequest, scale: Document) -> Answer:
+    wanted = choose_answer(request.accept)
+    if wanted.shape != "table":
+        return sent(scale, request.accept)
+    revision = {"resourceVersion": scale["metadata"].get("resourceVersion", "")}
+    body = table_document(SCALES, [scale], core.clock.now(), revision, version=wanted.meta_version)
+    return Answer(200, body)

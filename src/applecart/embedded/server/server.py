@@ -1,14 +1,16 @@
 """The server, put together: from a log to an API, in memory or on disk.
 
-`start_api` makes the part without sockets; it is all that a test on virtual time needs. `EmbeddedServer` adds a data folder,
-TLS and HTTP, and stops with a sentence when its disk fails.
+`running_api` makes the part without sockets; it is all that a test on virtual time needs. `offline_api` runs it on the data
+folder of a server that is stopped. `EmbeddedServer` adds TLS and HTTP, and stops with a sentence when its disk fails.
 """
 
 import asyncio
+import sqlite3
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 
 import msgspec
@@ -24,8 +26,9 @@ from applecart.embedded.auth.user import MASTERS, User
 from applecart.embedded.kinds.builtin import builtin_kinds
 from applecart.embedded.server.api import Api
 from applecart.embedded.server.boot import make_sure
+from applecart.embedded.server.consequences import Consequences
 from applecart.embedded.server.core import Core, Settings
-from applecart.embedded.server.data_folder import DataFolder
+from applecart.embedded.server.data_folder import DATABASE, DataFolder, make_data_folder
 from applecart.embedded.server.definition_kind import definition_kind
 from applecart.embedded.server.definitions import Definitions, install
 from applecart.embedded.server.front import Front
@@ -38,8 +41,10 @@ from applecart.embedded.server.registry import CRD_LABEL, Registry
 from applecart.embedded.server.request_log import RequestLog
 from applecart.embedded.store.log import Log, StoreFailed
 from applecart.embedded.store.sealing import load_or_make_key
+from applecart.embedded.store.sqlite_file import explain
 from applecart.embedded.store.sqlite_log import SqliteLog
 from applecart.embedded.store.store import Store, StoreReader
+from applecart.errors import BadInput
 
 LOOPBACK = "127.0.0.1"
 ISSUER = "https://kubernetes.default.svc"  # the issuer kubeadm uses, so tokens look alike everywhere
@@ -80,6 +85,7 @@ async def running_api(
     accounts = ServiceAccountTokens(keys, ISSUER, reader, clock)
     identity = Identity(authorizer, BearerTokens(accounts, BootstrapTokens(reader, clock)), accounts)
     definitions = Definitions(core, definitions_kind)
+    Consequences(core, authorizer, definitions_kind)
     await make_sure(core)
     cleaning = asyncio.create_task(definitions.run())
     try:
@@ -90,34 +96,57 @@ async def running_api(
         await store.aclose()
 
 
+@asynccontextmanager
+async def offline_api(folder: DataFolder, clock: Clock) -> AsyncIterator[RunningApi]:
+    """The API of a data folder for this process only, while no server runs on it; raises BadInput when one does."""
+    hold = folder.hold()
+    try:
+        with _told_in_sentences(folder.folder):
+            keys = TokenKeys.load(folder.token_keys())
+            async with running_api(open_log(folder), clock, keys) as running:
+                yield running
+    finally:
+        hold.release()
+
+
 class EmbeddedServer:
     """A server on a data folder; use as an async context manager."""
 
     def __init__(
-        self, data: Path, clock: Clock, *, port: int = 0, host: str = LOOPBACK, settings: Settings | None = None
+        self,
+        data: Path,
+        clock: Clock,
+        *,
+        port: int = 0,
+        host: str = LOOPBACK,
+        names: Sequence[str] = (),  # under which clients reach it besides the host and the usual ones
+        settings: Settings | None = None,
     ) -> None:
         self._data = data
         self._clock = clock
         self._host = host
+        self._names = names
         self._settings = settings
         self.port = port
         self._stack = AsyncExitStack()
         self._failed: asyncio.Future[StoreFailed] | None = None
 
     async def __aenter__(self) -> "EmbeddedServer":
-        try:
-            await self._start()
-        except BaseException:
-            await self._stack.aclose()
-            raise
+        with _told_in_sentences(self._data):
+            try:
+                await self._start()
+            except BaseException:
+                await self._stack.aclose()
+                raise
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._stack.aclose()
+        with _told_in_sentences(self._data):
+            await self._stack.aclose()
 
     @property
     def url(self) -> str:
-        return f"https://{self._host}:{self.port}"
+        return f"https://{reachable(self._host)}:{self.port}"
 
     async def until_failed(self) -> StoreFailed:
         """Returns when the disk has failed; until then it waits."""
@@ -126,14 +155,13 @@ class EmbeddedServer:
 
     async def _start(self) -> None:
         now = self._clock.now()
-        self.folder = DataFolder(self._data)
+        self.folder = make_data_folder(self._data)
         hold = self.folder.hold()
         self._stack.callback(hold.release)
         self.authority = self.folder.authority(now)
-        keys = TokenKeys.load(self.folder.token_keys())
-        log = SqliteLog(self.folder.database, load_or_make_key(self.folder.secrets_key))
-        self._log = log
-        running = await self._stack.enter_async_context(running_api(log, self._clock, keys, self._settings))
+        self.keys = TokenKeys.load(self.folder.token_keys())
+        log = open_log(self.folder)
+        running = await self._stack.enter_async_context(running_api(log, self._clock, self.keys, self._settings))
         self.running = running
         self._failed = asyncio.get_running_loop().create_future()
         running.store.on_failure(self._note_failure)
@@ -157,7 +185,7 @@ class EmbeddedServer:
         self._stack.callback(self.folder.address.unlink, missing_ok=True)
 
     def _tls(self) -> ssl.SSLContext:
-        names = tuple(dict.fromkeys((*SERVER_NAMES, self._host)))
+        names = tuple(dict.fromkeys((*SERVER_NAMES, self._host, *self._names)))
         pair = self.folder.issue_server(self.authority, names, self._clock.now())
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -179,3 +207,30 @@ class EmbeddedServer:
         assert self._failed is not None
         if not self._failed.done():
             self._failed.set_result(failure)
+
+
+def open_log(folder: DataFolder) -> SqliteLog:
+    """The log of a folder that this process holds."""
+    return SqliteLog(folder.database, load_or_make_key(folder.secrets_key))
+
+
+def reachable(host: str) -> str:
+    """The address as a client on this machine writes it into a URL: every address includes loopback."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host
+    if address.is_unspecified:
+        return LOOPBACK
+    return f"[{address}]" if address.version == 6 else host
+
+
+@contextmanager
+def _told_in_sentences(data: Path) -> Iterator[None]:
+    """A disk that fails, or a database that turns out to be damaged only while it is read, is told like any other input."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise BadInput(explain(data / DATABASE, error)) from None
+    except OSError as error:
+        raise BadInput(f"{error.filename or data} cannot be used ({error.strerror}); check the disk and its space") from None

@@ -67,7 +67,8 @@ def update(
         errors += kind.rules.validate_finalize(document, old)
     else:
         errors = kind.rules.validate_with([*errors, *validate_metadata_of(kind, document)], document, old)
-    if errors:
+    request.warnings += [str(error) for error in errors if error.is_forgiven]
+    if errors := [error for error in errors if not error.is_forgiven]:
         raise invalid(kind.resource, key.name, errors)
     request.warnings += kind.rules.warnings(document)
     metadata["resourceVersion"] = old["metadata"]["resourceVersion"]

@@ -179,11 +179,7 @@ def _conformed(request: ApiRequest, kind: Kind, changed: Document, key: Key, val
         refuse_other_type(kind, changed)
         taken = take_in(request, kind, changed, validation)
     except Refusal as refusal:
-        # The prefix names the type, which a patch does not have.
-        _, separator, why = refusal.message.partition(" cannot be handled as a ")
-        why = why.partition(": ")[2]
-        value = encode(changed).decode()
-        raise _bad_patch(value, why if separator else refusal.message) from None
+        raise bad_patch(changed, refusal) from None
     refuse_other_place(kind, key, taken)
     return taken
 
@@ -222,8 +218,12 @@ def refuse_undeclared(kind: Kind, applied: Any) -> None:
         raise bad_request(f"failed to create typed patch object ({about}): .{path}: field not declared in schema")
 
 
-def _bad_patch(value: str, why: str) -> Refusal:
-    body = f"Invalid value: {shown(value)}: {why}"
+def bad_patch(changed: Document, refusal: Refusal) -> Refusal:
+    """The refusal of what a patch made, which shows all of it."""
+    # The prefix names the type, which a patch does not have.
+    _, separator, why = refusal.message.partition(" cannot be handled as a ")
+    why = why.partition(": ")[2] if separator else refusal.message
+    body = f"Invalid value: {shown(encode(changed).decode())}: {why}"
     cause = {"reason": "FieldValueInvalid", "message": body, "field": "patch"}
     return Refusal(422, "Invalid", f' "" is invalid: patch: {body}', {"causes": [cause]})
 

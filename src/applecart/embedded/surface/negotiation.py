@@ -56,14 +56,17 @@ def choose_answer(
         return Answer()
     clauses = read_accept(accept)
     for clause in clauses:
+        if clause.subtype == "*" and clause.type != "*" and not is_custom:
+            continue  # built-in kinds are chosen by a router that knows whole types and `*/*` only
         for media_type in (JSON, YAML):
             if clause.takes(media_type) and (answer := _answer(clause, media_type, version)):
                 if is_watch and answer.is_yaml:
                     raise not_acceptable(STREAMS)
                 return answer
-    if any(clause.takes(PROTOBUF) and not clause.parameters for clause in clauses):
+    named = [clause for clause in clauses if clause.subtype != "*" or is_custom]
+    if any(clause.takes(PROTOBUF) and not clause.parameters for clause in named):
         raise not_acceptable((JSON, YAML))
-    if is_custom or any(clause.takes(media_type) for clause in clauses for media_type in NAMED_IN_REFUSALS):
+    if is_custom or any(clause.takes(media_type) for clause in named for media_type in NAMED_IN_REFUSALS):
         raise not_acceptable(NAMED_IN_REFUSALS)
     raise no_such_representation((*NAMED_IN_REFUSALS, *STREAMS) if is_list or is_watch else NAMED_IN_REFUSALS)
 
@@ -106,7 +109,7 @@ def refuse_wrong_number(answer: Answer, kind: Kind, *, is_list: bool) -> None:
     raise Refusal(406, "NotAcceptable", f"you requested {asked}, but the requested object is {given} (*{name})")
 
 
-DiscoveryShape = Literal["legacy", "v2", "v2beta1"]
+DiscoveryShape = Literal["legacy", "v2"]
 
 
 class DiscoveryAnswer(msgspec.Struct, frozen=True):
@@ -126,8 +129,8 @@ def choose_discovery(accept: str | None) -> DiscoveryAnswer:
         if wanted.get("as") != "APIGroupDiscoveryList" or wanted.get("g") != "apidiscovery.k8s.io":
             continue
         for media_type in (JSON, YAML):
-            if clause.takes(media_type) and version in ("v2", "v2beta1"):
-                return DiscoveryAnswer(media_type, "v2" if version == "v2" else "v2beta1")
+            if clause.takes(media_type) and version == "v2":
+                return DiscoveryAnswer(media_type, "v2")
     return DiscoveryAnswer(choose_plain(accept))
 
 
@@ -140,7 +143,9 @@ def choose_plain(accept: str | None) -> str:
                 return media_type
     if not accept:
         return JSON
-    raise not_acceptable(NAMED_IN_REFUSALS)
+    if any(clause.takes(media_type) for clause in read_accept(accept) for media_type in NAMED_IN_REFUSALS):
+        raise not_acceptable(NAMED_IN_REFUSALS)
+    raise no_such_representation(NAMED_IN_REFUSALS)
 
 
 def bool_parameter(text: str | None) -> bool:

@@ -203,7 +203,7 @@ async def an_owner_that_never_was_leaves_nothing(scene: Scene) -> None:
 
 
 async def a_kind_that_is_made_later_is_followed_too(scene: Scene) -> None:
-    await _ensure_things(scene)
+    await ensure_things(scene)
     owner = await scene.client.create(Thing(metadata=ObjectMeta(name="owner", namespace=scene.namespace)))
     dependent = await scene.config_map("dependent", [owner_reference(owner)])
     small = await scene.client.create(
@@ -215,7 +215,7 @@ async def a_kind_that_is_made_later_is_followed_too(scene: Scene) -> None:
     await scene.gone(small)
 
 
-async def _ensure_things(scene: Scene) -> None:
+async def ensure_things(scene: Scene) -> None:
     names = CustomResourceNames(plural="things", kind="Thing", singular="thing", list_kind="ThingList")
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     version = msgspec.convert({"name": "v1", "served": True, "storage": True, "schema": schema}, CustomResourceVersion)

@@ -118,6 +118,29 @@ def test_an_owner_that_does_not_wait_is_not_looked_at_when_a_dependent_goes() ->
     assert graph_of(owned("a"), owned("b", [refers_to("a", blocks=True)])).forget("b") == []
 
 
+@pytest.mark.parametrize(
+    ("edges", "expected"),
+    [
+        ({"a": ["a"]}, True),
+        ({"a": ["b"], "b": ["a"]}, True),
+        ({"a": ["b"], "b": ["c"], "c": ["a"]}, True),
+        ({"a": ["b"], "b": []}, False),
+        ({"a": ["b"], "b": ["b"]}, False),
+        ({"a": ["b", "d"], "b": ["a"]}, False),
+        ({"a": ["b"], "b": ["a", "d"]}, False),
+    ],
+    ids=["itself", "two", "three", "a line", "a circle below", "another dependent", "another dependent below"],
+)
+def test_who_waits_only_for_those_who_wait_for_it(edges: dict[str, list[str]], expected: bool) -> None:
+    """Edges lead from an owner to those who block it; `d` is not being deleted."""
+    graph = Graph()
+    for uid in "abcd":
+        owners = [refers_to(owner, blocks=True) for owner, dependents in edges.items() if uid in dependents]
+        is_going = uid != "d"
+        graph.observe(owned(uid, owners, finalizers=[FOREGROUND] if is_going else [], is_deleted=is_going))
+    assert graph.waits_for_itself("a") is expected
+
+
 def test_an_object_that_orphans_is_looked_at_alone() -> None:
     graph = graph_of(owned("a"), owned("b", ["a"]))
     assert graph.observe(owned("a", finalizers=[ORPHAN], is_deleted=True)) == ["a"]
@@ -156,9 +179,11 @@ def test_whoever_loses_an_owner_is_looked_at(changes: list[tuple[str, str, list[
     graph = Graph()
     for what, uid, owners in changes:
         if what == "observe":
-            looks = graph.observe(owned(uid, owners))
-            if any(graph.get(owner) is None for owner in owners):
-                assert uid in looks or graph.get(uid) is not None
+            known, obj = graph.get(uid), owned(uid, owners)
+            is_news = known is None or known.metadata.owner_references != obj.metadata.owner_references
+            looks = graph.observe(obj)
+            if is_news and any(graph.get(owner) is None for owner in owners):
+                assert uid in looks
         elif what == "forget":
             orphans = {obj.uid for obj in graph.dependents(uid)} - {uid}
             assert orphans <= set(graph.forget(uid))

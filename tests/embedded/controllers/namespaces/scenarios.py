@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 from applecart.api.containers import Container
-from applecart.api.core import ConfigMap, Namespace, Secret, ServiceAccount
 from applecart.api.coordination import Lease
+from applecart.api.core import ConfigMap, Namespace, Secret, ServiceAccount
 from applecart.api.meta import Key, ObjectMeta
 from applecart.api.pods import Pod, PodSpec
 from applecart.kube.patches import Merge

@@ -56,9 +56,9 @@ class Host:
         except NotFound:
             await self._client.create(lease(self.name, self._client.clock.now()))
 
-    def beat(self) -> None:
+    def beat(self, *, by_status: bool = False) -> None:
         if self._beating is None:
-            self._beating = asyncio.create_task(self._beat_forever())
+            self._beating = asyncio.create_task(self._beat_forever(by_status))
 
     async def fall_silent(self) -> None:
         if self._beating is not None:
@@ -71,10 +71,10 @@ class Host:
         await self.post("True")
         self.beat()
 
-    async def _beat_forever(self) -> None:
+    async def _beat_forever(self, by_status: bool) -> None:
         while True:
             try:
-                await self.renew()
+                await (self.post("True") if by_status else self.renew())
             except ApplecartError:
                 await asyncio.sleep(self._beat_s * RETRY_SHARE)
             else:
@@ -167,7 +167,9 @@ class Fleet:
 
     def taints(self, name: str) -> set[tuple[str, str]]:
         found = self.node(name)
-        return {(taint.key.removeprefix("node.kubernetes.io/"), taint.effect) for taint in found.spec.taints} if found else set()
+        return (
+            {(taint.key.removeprefix("node.kubernetes.io/"), taint.effect) for taint in found.spec.taints} if found else set()
+        )
 
     def pod_named(self, name: str) -> Pod | None:
         return self.pods.get(Key(self.namespace, name))
@@ -182,6 +184,12 @@ class Fleet:
 
     async def evicted(self, name: str) -> None:
         await self.until(lambda: self.is_leaving(name), f"{name} is evicted")
+
+    async def lost(self, name: str) -> None:
+        await self.until(lambda: self.says(name, "Ready")[0] == "Unknown", f"{name} is unknown")
+
+    async def said(self, reason: str, about: str, message: str) -> None:
+        await self.until(lambda: message in self.told(reason, about), f"an Event {reason} about {about}: {message}")
 
     async def tainted(self, name: str, *taints: tuple[str, str]) -> None:
         await self.until(lambda: self.taints(name) == set(taints), f"{name} has just the taints {taints}")

@@ -6,7 +6,6 @@ that finishes deletions: a Pod with a node that is being deleted stays, and that
 
 from collections.abc import Awaitable, Callable
 
-from applecart.api.meta import Key
 from applecart.api.nodes import Node
 from applecart.kube.patches import Merge, Strategic
 from tests.embedded.controllers.node_lifecycle.fleet import Fleet
@@ -40,10 +39,9 @@ async def a_silent_host_is_unknown_tainted_and_loses_its_pods_when_they_tolerate
     await fleet.until(lambda: {fleet.says("lost", type_) for type_ in CONDITIONS} == {STOPPED}, "all conditions are unknown")
     await fleet.tainted("lost", *UNREACHABLE)
     await fleet.evicted("short")
-    await fleet.until(lambda: fleet.told("NodeNotReady", "lost") == ["Node lost status is now: NodeNotReady"], "Node's Event")
-    await fleet.until(lambda: fleet.told("NodeNotReady", "short") == ["Node is not ready"], "Pod's Event")
-    marking = f"Marking for deletion Pod {fleet.namespace}/short"
-    await fleet.until(lambda: marking in fleet.told("TaintManagerEviction", "short"), "the eviction's Event")
+    await fleet.said("NodeNotReady", "lost", "Node lost status is now: NodeNotReady")
+    await fleet.said("NodeNotReady", "short", "Node is not ready")
+    await fleet.said("TaintManagerEviction", "short", f"Marking for deletion Pod {fleet.namespace}/short")
     evicted = fleet.pod_named("short")
     assert evicted is not None
     target = evicted.condition("DisruptionTarget")
@@ -71,8 +69,7 @@ async def a_host_that_comes_back_loses_its_taints_and_keeps_its_pods(fleet: Flee
     await fleet.tainted("lost", *UNREACHABLE)
     await lost.come_back()
     await fleet.tainted("lost")
-    cancelled = f"Cancelling deletion of Pod {fleet.namespace}/runner"
-    await fleet.until(lambda: cancelled in fleet.told("TaintManagerEviction", "runner"), "the eviction is called off")
+    await fleet.said("TaintManagerEviction", "runner", f"Cancelling deletion of Pod {fleet.namespace}/runner")
     assert not fleet.is_leaving("runner")
 
 
@@ -85,7 +82,7 @@ async def when_all_hosts_are_silent_nobody_is_evicted(fleet: Fleet) -> None:
     for host in hosts:
         await host.fall_silent()
     for host in hosts:
-        await fleet.until(lambda name=host.name: fleet.says(name, "Ready") == STOPPED, "unknown")  # type: ignore[misc]
+        await fleet.lost(host.name)
         await fleet.tainted(host.name, ("unreachable", "NoSchedule"))
     assert not any(fleet.is_leaving(f"on-{host.name}") for host in hosts)
 
@@ -149,24 +146,11 @@ async def a_taint_that_a_person_sets_evicts_at_once_who_does_not_tolerate_it_and
 
 
 @scenario
-async def status_alone_is_a_heartbeat_too(fleet: Fleet) -> None:
+async def a_posted_status_is_a_heartbeat_too(fleet: Fleet) -> None:
     talks = await fleet.host("talks", beats=False)
-    await fleet.host("well")
-    mute = await fleet.host("mute", beats=False)
-    while fleet.says(mute.name, "Ready") != STOPPED:
-        await talks.post("True")
-        seen = fleet.nodes.get(talks.key)
-        now_at = seen.revision if seen is not None else ""
-        await _until_next_second(fleet, talks.key, now_at)
+    talks.beat(by_status=True)
+    await fleet.host("mute", beats=False)
+    await fleet.lost("mute")
+    await fleet.tainted("mute", *UNREACHABLE)
     assert fleet.says("talks", "Ready")[0] == "True"
     assert fleet.taints("talks") == set()
-
-
-async def _until_next_second(fleet: Fleet, key: Key, revision: str) -> None:
-    """Statuses have whole seconds: one in the same second would be no news."""
-    beats = fleet.hosts["well"]
-    await beats.renew()
-    del revision, key
-    import asyncio
-
-    await asyncio.sleep(1.0)

@@ -9,19 +9,20 @@ from applecart.api.meta import Key
 from applecart.api.pods import Pod
 from applecart.clock import Clock
 from applecart.embedded.controllers.scheduler.run import run_scheduler
+from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
-from tests.embedded.controllers.scheduler.pod_api import PodApi
+from applecart.kube.transport import Transport
 from tests.embedded.controllers.scheduler.stage import Stage
+from tests.kube.embedded_api import serving
 from tests.kube.faults import FaultyTransport
 
 
 class Play:
     """The stage has a connection of its own: what strikes the scheduler does not strike the test."""
 
-    def __init__(self, clock: Clock, *, api: PodApi | None = None, packing: bool = False) -> None:
-        self.api = api or PodApi(clock)
-        self.network = FaultyTransport(self.api)
-        self.client = Client(self.api, clock)
+    def __init__(self, running: RunningApi, clock: Clock, *, wire: Transport | None = None, packing: bool = False) -> None:
+        self.network = FaultyTransport(wire or running.transport())
+        self.client = Client(running.transport(), clock)
         self.stage = Stage(self.client, "test")
         self._clock = clock
         self._packing = packing
@@ -60,8 +61,15 @@ class Play:
 
 
 @pytest.fixture
-async def play(clock: Clock) -> AsyncIterator[Play]:
-    started = Play(clock)
+async def running(clock: Clock) -> AsyncIterator[RunningApi]:
+    """The embedded API in memory, with the namespace `test`."""
+    async with serving(clock, ["test"]) as running:
+        yield running
+
+
+@pytest.fixture
+async def play(running: RunningApi, clock: Clock) -> AsyncIterator[Play]:
+    started = Play(running, clock)
     await started.start()
     yield started
     await started.stop()

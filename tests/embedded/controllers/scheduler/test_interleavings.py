@@ -1,37 +1,44 @@
 """Whatever people, nodes and the network do, in whatever order: never over capacity, and nobody who fits is forgotten.
 
-A run is drawn from a seed: operations at random moments, faults on the scheduler's calls and streams. The API in memory
-checks every binding as it is stored, against what the nodes really have; at the end the network heals and whoever is still
-without a node must fit none. The checks read the stored documents and share no code with the scheduler.
+A run is drawn from a seed: operations at random moments, faults on the scheduler's calls and streams. Every binding is checked
+as it is stored, against what the nodes really have; at the end the network heals and whoever is still without a node must fit
+none. The checks read the stored documents and share no code with the scheduler.
 """
 
 import asyncio
 import random
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from applecart.api.meta import Key
 from applecart.api.nodes import Node
 from applecart.api.pods import Pod
-from applecart.clock import Clock, VirtualClock, VirtualLoop, run_virtual
-from applecart.errors import ApplecartError
+from applecart.clock import VirtualClock, VirtualLoop, run_virtual
+from applecart.embedded.server.server import RunningApi
+from applecart.embedded.store.record import Change
+from applecart.kube.errors import NotFound
 from applecart.kube.patches import Merge
-from applecart.kube.transport import Request, Response
+from applecart.kube.transport import Request, Response, Stream, Transport
 from tests.embedded.controllers.scheduler.conftest import Play
 from tests.embedded.controllers.scheduler.objects import node, pod
-from tests.embedded.controllers.scheduler.pod_api import PodApi
+from tests.kube.embedded_api import serving
 from tests.kube.faults import Cut, Fault, Lost, Refused, RepeatsLines, Says, Slow, Stalls
-from tests.kube.memory_address import Address
-from tests.kube.memory_store import MemoryWatch
 
 STEPS = 60
 SETTLE_S = 220.0  # a silent watch is given up after 150 s; the five-minute look at all who wait must not be what saves a Pod
 SLOTS = 2
 CPUS = 4
+URGENT: dict[str, Any] = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "urgent"},
+    "value": 5,
+    "preemptionPolicy": "Never",
+}
 FAULTS: tuple[Fault, ...] = (
     Refused(),
     Lost(),
@@ -47,75 +54,76 @@ FAULTS: tuple[Fault, ...] = (
 )
 
 
-class InOrder(set[MemoryWatch]):
-    """Watches by when they were opened; a plain set would tell them by their addresses in memory."""
+class Capacity:
+    """Knows what the nodes have, and notes whoever is one too many."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._ages: dict[MemoryWatch, int] = {}
-
-    def add(self, watch: MemoryWatch) -> None:
-        super().add(watch)
-        self._ages[watch] = len(self._ages)
-
-    def __iter__(self) -> Iterator[MemoryWatch]:
-        return iter(sorted(super().__iter__(), key=self._ages.__getitem__))
-
-
-class CheckedApi(PodApi):
-    """Knows what the nodes have, and notes whoever is one too many. Some answers take a while: watches overtake them."""
-
-    def __init__(self, clock: Clock) -> None:
-        super().__init__(clock)
-        self._delays = random.Random(clock.random.random())
-        self.store.watches = InOrder()
+    def __init__(self, running: RunningApi) -> None:
+        self._running = running
         self.one_too_many: list[str] = []
+        running.store.on_commit(Pod.resource.label, self._check)
+
+    def _check(self, change: Change) -> None:
+        node_before = change.previous.document()["spec"].get("nodeName") if change.previous else None
+        node_now = change.record.document()["spec"].get("nodeName")
+        if node_now and node_now != node_before and min(free_on(self._running, node_now)) < 0:
+            self.one_too_many.append(change.record.key.name)
+
+
+class LateBindings:
+    """A wire on which the answers to some bindings take a while: watches overtake them."""
+
+    def __init__(self, inner: Transport, chance: random.Random) -> None:
+        self._inner = inner
+        self._chance = chance
 
     async def send(self, request: Request) -> Response:
-        response = await super().send(request)
-        await asyncio.sleep(self._delays.choice((0.0, 0.0, 0.0, 5.0)) if request.path.endswith("/binding") else 0.0)
+        response = await self._inner.send(request)
+        if request.path.endswith("/binding"):
+            await asyncio.sleep(self._chance.choice((0.0, 0.0, 0.0, 5.0)))
         return response
 
-    def _bind(self, at: Address, binding: dict[str, Any]) -> None:
-        super()._bind(at, binding)
-        if min(free_on(self, binding["target"]["name"])) < 0:
-            self.one_too_many.append(at.name)
+    async def open(self, request: Request) -> Stream:
+        return await self._inner.open(request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
 
-def of_kind(api: PodApi, plural: str) -> list[dict[str, Any]]:
-    return [document for place, document in api.store.objects.items() if place.kind.plural == plural]
+def of_kind(running: RunningApi, plural: str) -> list[dict[str, Any]]:
+    return [record.document() for record in running.store.table(plural).records()]
 
 
 def cpus_of(document: dict[str, Any]) -> int:
     return int(document["spec"]["containers"][0].get("resources", {}).get("requests", {}).get("cpu", "0"))
 
 
-def free_on(api: PodApi, name: str) -> tuple[int, int]:
+def free_on(running: RunningApi, name: str) -> tuple[int, int]:
     """Slots and cpus that are left."""
     there = [
         document
-        for document in of_kind(api, "pods")
+        for document in of_kind(running, "pods")
         if document["spec"].get("nodeName") == name and document["status"]["phase"] != "Succeeded"
     ]
     return SLOTS - len(there), CPUS - sum(map(cpus_of, there))
 
 
-def waiting_although_they_fit(api: PodApi) -> list[str]:
-    open_nodes = [each for each in of_kind(api, "nodes") if not each["spec"].get("unschedulable")]
+def waiting_although_they_fit(running: RunningApi) -> list[str]:
+    open_nodes = [each for each in of_kind(running, "nodes") if not each["spec"].get("unschedulable")]
     found = []
-    for document in of_kind(api, "pods"):
+    for document in of_kind(running, "pods"):
         is_alive = "deletionTimestamp" not in document["metadata"] and document["status"]["phase"] != "Succeeded"
         is_waiting = is_alive and not document["spec"].get("nodeName")
         for each in open_nodes:
-            slots, cpus = free_on(api, each["metadata"]["name"])
+            slots, cpus = free_on(running, each["metadata"]["name"])
             if is_waiting and slots > 0 and cpus >= cpus_of(document):
                 found.append(document["metadata"]["name"])
     return found
 
 
 class Storm:
-    def __init__(self, play: Play, chance: random.Random, *, with_strikes: bool) -> None:
+    def __init__(self, play: Play, running: RunningApi, chance: random.Random, *, with_strikes: bool) -> None:
         self._play = play
+        self._running = running
         self._with_strikes = with_strikes
         self._chance = chance
         self._number = 0
@@ -134,7 +142,7 @@ class Storm:
             *([self._strike_network] if self._with_strikes else []),
         )
         for _ in range(STEPS):
-            with suppress(ApplecartError):  # it was gone already
+            with suppress(NotFound):  # it was gone already
                 await self._chance.choice(operations)()
             await asyncio.sleep(self._chance.choice((0.0, 0.0, 0.01, 1.0, 15.0)))
         self._play.network.heal()
@@ -144,11 +152,12 @@ class Storm:
     async def _new_pod(self) -> None:
         self._number += 1
         size = {"cpu": self._chance.choice("123")} if self._chance.random() < 0.7 else {}
-        await self._play.stage.pod(pod(f"p{self._number}", requests=size, priority=self._chance.choice((0, 0, 5))))
+        hurry = self._chance.choice(({}, {}, {"priority_class_name": URGENT["metadata"]["name"]}))
+        await self._play.stage.pod(pod(f"p{self._number}", requests=size, **hurry))
 
     async def _change_node(self) -> None:
         name = f"mac-{self._chance.randrange(3)}"
-        known = [each["metadata"]["name"] for each in of_kind(self._play.api, "nodes")]
+        known = [each["metadata"]["name"] for each in of_kind(self._running, "nodes")]
         if name not in known:
             await self._play.stage.node(node(name, pods=str(SLOTS), cpu=str(CPUS)))
         elif self._chance.random() < 0.3:
@@ -158,7 +167,7 @@ class Storm:
             await self._play.client.patch(Node, Key("", name), Merge({"spec": {"unschedulable": is_cordoned}}))
 
     def _any_pod(self) -> Key:
-        known = [document["metadata"]["name"] for document in of_kind(self._play.api, "pods")]
+        known = [document["metadata"]["name"] for document in of_kind(self._running, "pods")]
         return Key("test", self._chance.choice(known) if known else "none")
 
     async def _delete_pod(self) -> None:
@@ -175,15 +184,18 @@ async def storm(seed: int, *, with_strikes: bool = True) -> list[tuple[str, str]
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
     clock = VirtualClock(loop, seed)
-    api = CheckedApi(clock)
-    play = Play(clock, api=api, packing=bool(seed % 2))
-    await play.start()
-    await Storm(play, random.Random(seed), with_strikes=with_strikes).blow()
-    await asyncio.sleep(SETTLE_S)
-    assert api.one_too_many == []
-    assert waiting_although_they_fit(api) == []
-    await play.stop()
-    return sorted((each["metadata"]["name"], each["spec"].get("nodeName", "")) for each in of_kind(api, "pods"))
+    async with serving(clock, ["test"]) as running:
+        capacity = Capacity(running)
+        wire = LateBindings(running.transport(), random.Random(clock.random.random()))
+        play = Play(running, clock, wire=wire, packing=bool(seed % 2))
+        await play.client.call(Request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body=msgspec.json.encode(URGENT)))
+        await play.start()
+        await Storm(play, running, random.Random(seed), with_strikes=with_strikes).blow()
+        await asyncio.sleep(SETTLE_S)
+        assert capacity.one_too_many == []
+        assert waiting_although_they_fit(running) == []
+        await play.stop()
+        return sorted((each["metadata"]["name"], each["spec"].get("nodeName", "")) for each in of_kind(running, "pods"))
 
 
 @given(st.integers(0, 2**32))

@@ -9,15 +9,15 @@ from applecart.api.coordination import Lease, LeaseSpec
 from applecart.api.meta import Key, ObjectMeta, micro_time
 from applecart.clock import Clock
 from applecart.embedded.controllers.scheduler.run import REAL_SCHEDULER_LEASE, real_scheduler_runs
+from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.patches import Merge
-from tests.embedded.controllers.scheduler.pod_api import PodApi
 from tests.virtual_time import elapse
 
 
 @pytest.fixture
-def client(clock: Clock) -> Client:
-    return Client(PodApi(clock), clock)
+async def client(running: RunningApi, clock: Clock) -> Client:
+    return Client(running.transport(), clock)
 
 
 async def hold(client: Client, renewed_at: datetime | None, holder: str = "node-1_abc") -> None:

@@ -10,9 +10,9 @@ import pytest
 from applecart.clock import Clock
 from applecart.embedded.binaries.cluster import SCHEDULER, Options, RealCluster
 from applecart.embedded.controllers.scheduler.run import run_scheduler
+from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
-from tests.embedded.controllers.scheduler.pod_api import PodApi
 from tests.embedded.controllers.scheduler.scenarios import SCENARIOS, Scenario
 from tests.embedded.controllers.scheduler.stage import stage
 
@@ -35,8 +35,8 @@ async def our_scheduler(client: Client, clock: Clock) -> AsyncIterator[None]:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
-async def test_in_memory_our_scheduler_plays(scenario: Scenario, clock: Clock) -> None:
-    client = Client(PodApi(clock), clock)
+async def test_in_memory_our_scheduler_plays(scenario: Scenario, running: RunningApi, clock: Clock) -> None:
+    client = Client(running.transport(), clock)
     async with our_scheduler(client, clock), stage(client, "test") as scene:
         await scenario(scene)
 

@@ -1,17 +1,16 @@
 """The effect: races with others and with the network, and how much it writes."""
 
 import msgspec
-import pytest
 
 from applecart.api.meta import Key
 from applecart.api.nodes import Node
 from applecart.api.pods import Pod
 from applecart.api.scheduling import SchedulingGate
 from applecart.kube.patches import Json, Merge
-from applecart.kube.transport import Request, Response
+from applecart.kube.transport import Request
 from tests.embedded.controllers.scheduler.conftest import Play
 from tests.embedded.controllers.scheduler.objects import node, pod
-from tests.kube.faults import Fault, Hung, Lost, Plan, Refused, Says, Slow
+from tests.kube.faults import Fault, Hung, Late, Lost, Plan, Refused, Says, Slow
 from tests.virtual_time import elapse
 
 
@@ -113,18 +112,8 @@ async def test_a_pod_that_is_gone_before_it_is_bound_leaves_its_room(play: Play)
     assert await play.stage.placed("next") == "mac-1"
 
 
-async def test_a_pod_that_is_gone_before_its_binding_is_answered_leaves_its_room(
-    play: Play, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answer = play.api.send
-
-    async def late(request: Request) -> Response:
-        response = await answer(request)
-        if is_binding(request) and "/leaving/" in request.path:
-            await elapse(2)
-        return response
-
-    monkeypatch.setattr(play.api, "send", late)
+async def test_a_pod_that_is_gone_before_its_binding_is_answered_leaves_its_room(play: Play) -> None:
+    play.network.plan = on_bindings(Late(2.0))
     await play.stage.node(node(pods="1"))
     await play.stage.pod(pod("leaving"))
     await play.stage.placed("leaving")
@@ -242,10 +231,7 @@ async def test_a_gate_that_is_lifted_while_it_is_being_explained_is_not_missed(p
     play.network.plan = lambda request: Slow(2.0) if request.path.endswith("/runner/status") else None
     created = await play.stage.pod(pod("runner", scheduling_gates=(SchedulingGate(name="prefetch"),)))
     # An API server that says nothing about gates itself: the scheduler does.
-    play.api.store.commit(
-        next(place for place in play.api.store.objects if place.name == created.name),
-        {**msgspec.to_builtins(created), "kind": "Pod", "apiVersion": "v1", "status": {"phase": "Pending"}},
-    )
+    await play.client.patch_status(Pod, created.key, Merge({"status": {"conditions": None}}))
     await elapse(1)
     await play.client.patch(Pod, created.key, Json([{"op": "remove", "path": "/spec/schedulingGates"}]))
     assert await play.stage.placed("runner") == "mac-1"

@@ -99,7 +99,7 @@ class Collector:
 
     async def _finish_when_alone(self, owner: PartialObject) -> Result:
         blocking = self.graph.blocking(owner.uid)
-        if not blocking:
+        if not blocking or self.graph.waits_for_itself(owner.uid):
             await remove_finalizer(self.client, owner, FOREGROUND)
             return DONE
         self.look_at([dependent.uid for dependent in blocking if not dependent.is_being_deleted])

@@ -34,6 +34,21 @@ class Graph:
         """The dependents without which an owner in foreground deletion may not go."""
         return [dependent for dependent in self.dependents(uid) if _blocks(dependent, uid)]
 
+    def waits_for_itself(self, uid: str) -> bool:
+        """Whether an owner in foreground deletion waits, in a circle, for nobody but others who do.
+
+        Kubernetes' own collector opens a circle when one of it is deleted; when several are, they wait for each other forever.
+        """
+        circle, unseen = set[str](), [uid]
+        while unseen:
+            for dependent in self.blocking(unseen.pop()):
+                if not is_foreground(dependent):
+                    return False
+                if dependent.uid not in circle:
+                    circle.add(dependent.uid)
+                    unseen.append(dependent.uid)
+        return uid in circle
+
     def owner_of(self, reference: OwnerReference, dependent: Object) -> PartialObject | None:
         """The owner that a reference means, when it was seen and is what the reference says it is."""
         owner = self._objects.get(reference.uid)

@@ -25,7 +25,8 @@ async def run_namespaces(client: Client, clock: Clock, ca_pem: bytes, *, tuning:
     belongings = Belongings(client, namespaces, accounts, config_maps, ca_pem)
     giving: Controller[Key] = Controller("namespace-belongings", belongings.reconcile, WorkQueue(clock), clock, workers=WORKERS)
     giving.watch(namespaces)
-    giving.watch(accounts, key_of=_namespace_of)
+    # An account that appeared needs nothing, and is often our own: a look now would not see the ConfigMap on its way.
+    giving.watch(accounts, key_of=_namespace_of, when=lambda change: change.new is None)
     giving.watch(config_maps, key_of=_namespace_of)
     ending = Ending(client, namespaces, clock)
     finishing: Controller[Key] = Controller(

@@ -29,6 +29,7 @@ from applecart.kube.workqueue import WorkQueue
 from applecart.observe.logs import logger
 
 WORKERS = 8
+TICK_S = 0.001  # a rest of time so short that a timer for it might not move a clock
 REASON = "DeletionByTaintManager"
 MESSAGE = "Taint manager: deleting due to NoExecute taint"
 EVENT = "TaintManagerEviction"
@@ -78,7 +79,7 @@ class Evictions:
             return DONE
         now_s = self._clock.monotonic()
         left_s = self._seen_since_s(pod, now_s) + stay_s - now_s
-        if left_s > 0:
+        if left_s > TICK_S:
             return again_in(timedelta(seconds=left_s))
         if stay_s > 0 and not self._heartbeats.is_attentive(now_s):
             return again_in(timedelta(seconds=self._timing.look_every_s))

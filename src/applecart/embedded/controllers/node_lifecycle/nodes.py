@@ -6,6 +6,7 @@ healthy host its Pods (I12). Decisions are in `verdict.py` and `taints.py`; who 
 """
 
 from collections.abc import Callable
+from datetime import timedelta
 
 from applecart.api.coordination import Lease
 from applecart.api.events import NORMAL, WARNING
@@ -19,14 +20,15 @@ from applecart.embedded.controllers.node_lifecycle.verdict import lost_condition
 from applecart.embedded.controllers.node_lifecycle.writes import write_conditions, write_taints
 from applecart.embedded.controllers.pod_garbage.removal import write_pod_status
 from applecart.kube.client import Client
-from applecart.kube.errors import NotFound
+from applecart.kube.errors import Conflict, NotFound
 from applecart.kube.events import Recorder
 from applecart.kube.informer import Informer
-from applecart.kube.results import DONE, Result
+from applecart.kube.results import DONE, Result, again_in
 from applecart.observe.logs import logger
 
 LEASES = "kube-node-lease"  # the namespace where agents renew
 BY_NODE = "node"  # index of Pods
+A_MOMENT = timedelta(seconds=1)  # the watch brings the change sooner
 
 log = logger(__name__)
 
@@ -59,11 +61,10 @@ class NodeKeeper:
         node = self._nodes.get(key)
         if node is None:
             return DONE
-        if self._is_silent(node) and lost_conditions(node, self._clock.now()):
-            node = await self._declare_lost(node)
-        taints = wanted_taints(node, may_execute=self._may_execute(node), now=self._clock.now())
-        if taints is not node.spec.taints:
-            node = await write_taints(self._client, node, taints)
+        try:
+            node = await self._write(node)
+        except (Conflict, NotFound):
+            return again_in(A_MOMENT)  # it changed or went before we heard of it: decide again on what it is now
         if self._is_silent(node):
             await self._mark_pods(node)
         return DONE
@@ -78,6 +79,12 @@ class NodeKeeper:
         return bool(lost_conditions(node, now)) or any(
             unready_condition(pod, now) for pod in self._pods.by_index(BY_NODE, node.name)
         )
+
+    async def _write(self, node: Node) -> Node:
+        if self._is_silent(node) and lost_conditions(node, self._clock.now()):
+            node = await self._declare_lost(node)
+        taints = wanted_taints(node, may_execute=self._may_execute(node), now=self._clock.now())
+        return node if taints is node.spec.taints else await write_taints(self._client, node, taints)
 
     def _is_silent(self, node: Node) -> bool:
         return self._heartbeats.is_attentive(self._clock.monotonic()) and self._heartbeats.is_silent(node.name)

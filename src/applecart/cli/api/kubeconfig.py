@@ -1,0 +1,93 @@
+"""`applecart api kubeconfig`: issue a client certificate and print a kubeconfig for it.
+
+It needs the data folder and nothing that runs: the certificate authority lies there. A certificate cannot be taken back, so it
+is short-lived unless somebody asks for more.
+"""
+
+import os
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+
+from applecart.cli.api.data_option import data_option
+from applecart.clock import SystemClock
+from applecart.embedded.auth.user import MASTERS
+from applecart.embedded.server.data_folder import DataFolder, existing_data_folder, issue_client
+from applecart.embedded.trust.kubeconfig_file import write_kubeconfig
+from applecart.errors import BadInput
+
+UNITS: dict[str, Callable[[int], timedelta]] = {
+    "m": lambda count: timedelta(minutes=count),
+    "h": lambda count: timedelta(hours=count),
+    "d": lambda count: timedelta(days=count),
+}
+MASTERS_WARNING = (
+    f"warning: members of {MASTERS} may do everything and no role can limit them; this certificate cannot be taken back before "
+    "it ends"
+)
+
+
+@click.command("kubeconfig")
+@data_option()
+@click.option("--user", metavar="NAME", required=True, help="Who the API shall take its bearer for.")
+@click.option("--group", "groups", metavar="NAME", multiple=True, help="A group that the user is in. Repeatable.")
+@click.option("--server", metavar="URL", help="Where the API is reached. Default: where it runs.")
+@click.option("--valid", metavar="TIME", default="24h", show_default=True, help="How long: 90m, 24h, 30d; at most 365d.")
+def command(data: Path, user: str, groups: tuple[str, ...], server: str | None, valid: str) -> None:
+    """Issue a client certificate and print a kubeconfig for it.
+
+    \b
+    Example:
+      applecart api kubeconfig --data build/api --user alice --group ops > alice.kubeconfig
+    """
+    lifetime = read_duration(valid)
+    if MASTERS in groups:
+        click.echo(MASTERS_WARNING, err=True)
+    click.echo(issued(existing_data_folder(data), user, groups, server, lifetime, SystemClock().now()), nl=False)
+
+
+def issued(folder: DataFolder, user: str, groups: tuple[str, ...], server: str | None, valid: timedelta, now: datetime) -> str:
+    """The kubeconfig as text."""
+    url = checked_url(server) if server else address_of(folder)
+    if not folder.authority_files.certificate.is_file():
+        raise BadInput(f"{folder.authority_files.certificate} is missing; restore it: a new authority would lock everybody out")
+    authority = folder.authority(now)
+    pair = issue_client(authority, user, groups, now, valid)
+    unfinished = folder.pki / f".issued-{os.getpid()}"
+    try:
+        write_kubeconfig(unfinished, url, authority.certificate_pem, pair)
+        return unfinished.read_text()
+    except OSError as error:
+        raise BadInput(f"{folder.pki} cannot be written ({error.strerror}); run this as the owner of the folder") from None
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def address_of(folder: DataFolder) -> str:
+    """The URL of the running server."""
+    try:
+        return checked_url(folder.address.read_text().strip())
+    except (OSError, UnicodeDecodeError):
+        raise BadInput(f"no server runs on {folder.folder}, so its address is not known; give it with --server URL") from None
+
+
+def checked_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        is_good = parts.scheme == "https" and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        is_good = False
+    if not is_good:
+        raise BadInput(f"{url!r} is no address of an API server; write it as https://HOST:PORT")
+    return url
+
+
+def read_duration(text: str) -> timedelta:
+    found = re.fullmatch(r"(\d{1,6})([mhd])", text)
+    if found is None:
+        raise BadInput(f"--valid {text!r} is no time; write a number and a unit, such as 90m, 24h or 30d")
+    return UNITS[found[2]](int(found[1]))

@@ -1,0 +1,122 @@
+"""`applecart api start`: run the embedded Kubernetes API until Ctrl-C.
+
+It says that it serves only when it does: the kubeconfig is written, the port answers. A disk that fails ends it with a sentence
+and exit code 1 after an orderly stop; nothing that was acknowledged is lost.
+"""
+
+import asyncio
+import gc
+import os
+import shlex
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+import msgspec
+
+from applecart import __version__
+from applecart.cli.api.data_option import data_option
+from applecart.cli.api.notices import notice_of_exposure, watch_size
+from applecart.cli.background import in_background
+from applecart.cli.kubectl import kubectl_command
+from applecart.cli.stop_signal import stop_signal
+from applecart.clock import Clock, SystemClock
+from applecart.embedded.server.core import Settings
+from applecart.embedded.server.server import LOOPBACK, EmbeddedServer
+from applecart.embedded.surface.version import GIT_VERSION
+from applecart.kube.client import Client
+from applecart.observe.logs import LogFormat, setup_logging
+
+PORT = 6443  # where kubeadm and most others put an API server
+
+
+class Options(msgspec.Struct, frozen=True):
+    data: Path
+    port: int
+    host: str
+    names: tuple[str, ...]
+    with_controllers: bool
+
+
+@click.command("start")
+@data_option()
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 for any that is free.")
+@click.option("--host", metavar="ADDRESS", default=LOOPBACK, show_default=True, help="The address to listen on.")
+@click.option("--name", "names", metavar="NAME", multiple=True, help="Another name or address that clients use. Repeatable.")
+@click.option(
+    "--controllers/--no-controllers",
+    "with_controllers",
+    default=True,
+    show_default=True,
+    help="Run a scheduler, garbage collector and the like beside it.",
+)
+@click.option("--log-level", default="info", show_default=True, help="debug, info, warning or error.")
+@click.option("--log-format", type=click.Choice(["text", "json"]), help="Default: text on a terminal, json elsewhere.")
+def command(
+    data: Path,
+    port: int,
+    host: str,
+    names: tuple[str, ...],
+    with_controllers: bool,
+    log_level: str,
+    log_format: LogFormat | None,
+) -> None:
+    """Run the embedded Kubernetes API until Ctrl-C.
+
+    \b
+    Example:
+      applecart api start --data build/api --port 6443
+    """
+    setup_logging(log_level, log_format)
+    os.umask(0o077)  # everything it writes is its owner's alone
+    asyncio.run(run(Options(data, port, host, names, with_controllers), SystemClock()))
+
+
+async def run(options: Options, clock: Clock) -> None:
+    gc.set_threshold(50_000, 20, 100)  # Python's default collects every 700 objects, in the middle of requests
+    stopping = stop_signal()
+    # Where a controller gives every namespace its account, Pods get it as they do in any cluster.
+    settings = Settings(needs_service_accounts=options.with_controllers)
+    server = EmbeddedServer(options.data, clock, port=options.port, host=options.host, names=options.names, settings=settings)
+    async with server:
+        gc.collect()
+        gc.freeze()  # what was loaded stays; looking at it again in every collection would pause the loop
+        nodes = server.running.store.table("nodes")
+        work: list[Coroutine[Any, Any, object]] = [ends_with_its_disk(server), watch_size(nodes.__len__)]
+        names = "none"
+        if options.with_controllers:
+            from applecart.cli.controllers import small_controllers
+
+            client = Client(server.running.transport(), clock)
+            small = small_controllers(client, clock, server.authority.certificate_pem, server.keys)
+            names = ", ".join(controller.name for controller in small.controllers)
+            work.append(small.run())
+        click.echo(told(server, names))
+        if notice := notice_of_exposure(options.host, server.port):
+            click.echo(notice, err=True)
+        async with in_background(*work):
+            await stopping.wait()
+
+
+async def ends_with_its_disk(server: EmbeddedServer) -> NoReturn:
+    """Raises what ended the store."""
+    raise await server.until_failed()
+
+
+def told(server: EmbeddedServer, controllers: str) -> str:
+    """What runs, where its files are and what to type."""
+    folder = server.folder
+    return "\n".join(
+        (
+            f"applecart {__version__}, Kubernetes API {GIT_VERSION}",
+            f"  api          {server.url}",
+            f"  data         {folder.folder}",
+            f"  requests     {folder.requests}",
+            f"  controllers  {controllers}",
+            "try",
+            f"  export KUBECONFIG={shlex.quote(str(folder.admin_kubeconfig))}",
+            f"  {kubectl_command()} get namespaces",
+            "Ctrl-C stops it",
+        )
+    )

@@ -29,6 +29,7 @@ from tests.kubernetes.recipe import DEFAULT_KUBE, folder
 
 USER = "bench-agent"
 CONNECTIONS = 32
+SERVER = (sys.executable, "-m", "bench.embedded_server")
 STOP_S = 10.0
 ROLES = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}"
 VERBS = ["get", "list", "watch", "create", "update", "patch", "delete"]
@@ -56,7 +57,7 @@ class Side:
 
 @contextmanager
 def our_side(data: Path, profile: Path | None = None) -> Iterator[Side]:
-    command = [sys.executable, "-m", "bench.embedded_server", str(data), *([str(profile)] if profile else [])]
+    command = [*SERVER, str(data), *([str(profile)] if profile else [])]
     began = time.perf_counter()
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin

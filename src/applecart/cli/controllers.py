@@ -12,20 +12,31 @@ from applecart.embedded.controllers.service_accounts.tokens import Sign
 from applecart.embedded.controllers.small_controllers import Small, SmallControllers
 from applecart.kube.client import Client
 
+TOKENS = "service-account tokens"
 
-def small_controllers(client: Client, clock: Clock, ca_pem: bytes, keys: TokenKeys) -> SmallControllers:
-    """All of them, ready to run."""
-    more = (
+
+def small_controllers(
+    client: Client, clock: Clock, ca_pem: bytes, keys: TokenKeys | None, *, ends_events: bool = False
+) -> SmallControllers:
+    """All of them, ready to run. Without keys no token can be signed, so that one is left out.
+
+    `ends_events`: Events end by our hand; a real server has them ended by its database.
+    """
+    more = [
         Small("node lifecycle", lambda: run_node_lifecycle(client, clock)),
         Small("pod garbage", lambda: run_pod_garbage(client, clock)),
-    )
-    return SmallControllers(client, clock, ca_pem, signer(keys), more=more)
+    ]
+    small = SmallControllers(client, clock, ca_pem, signer(keys), more=more)
+    if keys is None:
+        small.controllers = [one for one in small.controllers if one.name != TOKENS]
+    return small
 
 
-def signer(keys: TokenKeys) -> Sign:
+def signer(keys: TokenKeys | None) -> Sign:
     """Tokens for the Secrets that ask for one; they are good as long as their Secret holds them."""
 
     def sign(namespace: str, account: str, account_uid: str, secret: str, secret_uid: str) -> str:
+        assert keys is not None
         return keys.sign(legacy_claims_for(Bound(account, account_uid), namespace, secret))
 
     return sign

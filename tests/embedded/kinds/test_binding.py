@@ -82,10 +82,10 @@ def test_a_binding_of_another_pod_of_that_name_is_a_conflict(field: str) -> None
     ("binding", "code", "message"),
     [
         ({"metadata": {"name": "x"}}, 400, "name in URL does not match name in Binding object"),
-        ({"metadata": {"name": "runner"}}, 500, "target.name: Required value"),
+        ({"metadata": {"name": "runner"}}, 400, "target.name: Required value"),
         (
             {"metadata": {"name": "runner"}, "target": {"kind": "Pod"}},
-            500,
+            400,
             '[target.kind: Unsupported value: "Pod": supported values: "Node", "<empty>", target.name: Required value]',
         ),
     ],

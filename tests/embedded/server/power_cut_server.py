@@ -4,7 +4,7 @@
 
 Reads `start PORT MOMENT COMMITS` from standard input, serves in a process forked for it, says `ready PID PORT` and, when that
 process has ended, `ended CODE`. Forked, because everything is imported once then and a round takes a tenth of a second.
-MOMENT names where in its COMMITSth commit the process kills itself: `before`, `during` or `after` the COMMIT reached the disk,
+MOMENT names where in its COMMITSth commit the process kills itself: `before`, `during` or `after` it reached the disk,
 or `never`. What a process left behind is all that the next one finds.
 """
 
@@ -28,7 +28,7 @@ PR_SET_PDEATHSIG = 1  # from Linux's sys/prctl.h
 
 
 class DoomedDatabase:
-    """A connection whose next COMMIT is the last thing its process does."""
+    """A connection whose next commit is the last thing its process does."""
 
     def __init__(self, database: sqlite3.Connection, moment: str) -> None:
         self._database = database
@@ -38,16 +38,20 @@ class DoomedDatabase:
         return getattr(self._database, name)
 
     def execute(self, statement: str, *values: Any) -> Any:
-        if statement != "COMMIT":
+        if not self._is_last(statement):
             return self._database.execute(statement, *values)
         if self._moment == "before":
             die()
         if self._moment == "during":
-            # The other thread gets to run where COMMIT lets go of the interpreter, which is around its system calls.
+            # The other thread gets to run where a commit lets go of the interpreter, which is around its system calls.
             threading.Thread(target=die).start()
-        cursor = self._database.execute(statement)
+        cursor = self._database.execute(statement, *values)
         die()
         return cursor
+
+    def _is_last(self, statement: str) -> bool:
+        """Whether the batch is durable after it: a COMMIT, or an INSERT that is a transaction of its own."""
+        return statement == "COMMIT" or (statement.startswith("INSERT") and not self._database.in_transaction)
 
 
 class DoomedLog(SqliteLog):

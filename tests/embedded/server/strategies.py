@@ -47,6 +47,12 @@ CUSTOM: Document = {
 CUSTOM_PATH = f"/apis/structure.applecart.dev/v1/namespaces/{NAMESPACE}/samples"
 CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
+DEFINITION: Document = {  # of another kind than the one that every server here has
+    **CRD,
+    "metadata": {"name": "others.more.applecart.dev"},
+    "spec": {**CRD["spec"], "group": "more.applecart.dev", "names": {"kind": "Other", "plural": "others"}},
+}
+
 
 def _placed(samples: Sequence[tuple[str, Document]]) -> list[tuple[str, Document]]:
     text = msgspec.json.encode(samples).decode().replace("{ns}", NAMESPACE)
@@ -56,7 +62,8 @@ def _placed(samples: Sequence[tuple[str, Document]]) -> list[tuple[str, Document
 # Where each kind is created, and a document that is accepted there.
 SAMPLES: list[tuple[str, Document]] = [
     *_placed(NAMESPACED),
-    *_placed(CLUSTER_WIDE),
+    *((path, document) for path, document in _placed(CLUSTER_WIDE) if path != CRD_PATH),
+    (CRD_PATH, DEFINITION),
     ("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "sample"}}),
     (CUSTOM_PATH, CUSTOM),
 ]

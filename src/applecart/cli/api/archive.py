@@ -1,8 +1,8 @@
 """The file that `backup` writes and `restore` reads: a tar with a manifest, the database and, unless left out, the keys.
 
-With its keys it is a whole server, with the same identity: kubeconfigs and tokens that were handed out go on working. It is then
-as secret as the server itself, therefore mode 0600. Without keys the Secrets in it stay sealed. Never half a file at the target:
-it is written aside, made durable and then renamed. What is read is checked before anything is believed.
+With its keys it is a whole server with the same identity: kubeconfigs and tokens that were handed out go on working. It is as
+secret as the server itself, therefore mode 0600. Without keys the Secrets in it stay sealed. There is never half a file at the
+target: it is written aside, made durable and then renamed. What is read is checked before anything is believed.
 """
 
 import os
@@ -10,7 +10,6 @@ import shutil
 import tarfile
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
@@ -21,6 +20,7 @@ MANIFEST = "manifest.json"
 DATABASE = "store.db"
 KEYS = ("secrets.key", "pki/ca.crt", "pki/ca.key", "pki/service-accounts.pub", "pki/service-accounts.key")
 MANIFEST_LIMIT_BYTES = 65_536  # it has a few hundred
+COPY_BYTES = 1 << 20
 KEY_LIMIT_BYTES = 65_536  # a key or a certificate has about a thousand
 
 
@@ -113,15 +113,11 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> Non
     assert content is not None  # it is a regular file
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as out:
-        _copy(content, out)
+        shutil.copyfileobj(content, out, COPY_BYTES)
         out.flush()
         os.fsync(out.fileno())
     if target.stat().st_size != member.size:
         raise tarfile.ReadError(f"{member.name} ends before its end")
-
-
-def _copy(content: "BinaryIO | object", out: BinaryIO) -> None:
-    shutil.copyfileobj(content, out, 1 << 20)  # type: ignore[misc]
 
 
 def _refused(archive: Path, why: str) -> BadInput:

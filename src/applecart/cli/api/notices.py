@@ -17,8 +17,8 @@ def notice_of_exposure(host: str, port: int) -> str | None:
     if is_loopback(host):
         return None
     return (
-        f"notice: port {port} of {host} is reachable from other machines. Whoever holds a kubeconfig or a token of this API can "
-        "use it from there, Secrets included, as far as its roles allow; let only your hosts and people through to the port"
+        f"notice: port {port} of {host} is reachable from other machines. Whoever holds a kubeconfig or a token of this API "
+        "can use it from there, Secrets included, as far as its roles allow; let only your hosts and people through to it"
     )
 
 
@@ -33,7 +33,7 @@ def notice_of_size(nodes: int) -> str | None:
 
 async def watch_size(count: Callable[[], int]) -> None:
     """Say it once, when it becomes true."""
-    while (notice := notice_of_size(count())) is None:
+    while (notice := notice_of_size(count())) is None:  # noqa: ASYNC110 - a look a minute is all it is worth
         await asyncio.sleep(LOOK_EVERY_S)
     log.warning(notice)
 

@@ -95,7 +95,7 @@ def _revision_seen(folder: DataFolder) -> int:
 def _put_in_place(folder: DataFolder, new: Path, manifest: Manifest, now: datetime) -> Path | None:
     replaced = [*OF_DATABASE, *(KEYS if manifest.has_keys else ())]
     there = [name for name in replaced if (folder.folder / name).exists()]
-    old = folder.folder / f"before-restore-{now:%Y%m%dT%H%M%SZ}"
+    old = _unused(folder.folder / f"before-restore-{now:%Y%m%dT%H%M%SZ}")
     for name in there:
         make_private_folder((old / name).parent)
         (folder.folder / name).replace(old / name)
@@ -105,3 +105,13 @@ def _put_in_place(folder: DataFolder, new: Path, manifest: Manifest, now: dateti
     sync_folder(folder.pki)
     sync_folder(folder.folder)
     return old if there else None
+
+
+def _unused(path: Path) -> Path:
+    """The path, with a number when it is taken: what an earlier restore moved aside stays."""
+    taken = 0
+    found = path
+    while found.exists():
+        taken += 1
+        found = path.with_name(f"{path.name}-{taken}")
+    return found

@@ -8,9 +8,9 @@ import asyncio
 import gc
 import os
 import shlex
-from collections.abc import Coroutine
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 import msgspec
@@ -18,7 +18,7 @@ import msgspec
 from applecart import __version__
 from applecart.cli.api.data_option import data_option
 from applecart.cli.api.notices import notice_of_exposure, watch_size
-from applecart.cli.background import in_background
+from applecart.cli.background import Work, in_background
 from applecart.cli.kubectl import kubectl_command
 from applecart.cli.stop_signal import stop_signal
 from applecart.clock import Clock, SystemClock
@@ -83,15 +83,15 @@ async def run(options: Options, clock: Clock) -> None:
         gc.collect()
         gc.freeze()  # what was loaded stays; looking at it again in every collection would pause the loop
         nodes = server.running.store.table("nodes")
-        work: list[Coroutine[Any, Any, object]] = [ends_with_its_disk(server), watch_size(nodes.__len__)]
+        work: list[Work] = [partial(ends_with_its_disk, server), partial(watch_size, nodes.__len__)]
         names = "none"
         if options.with_controllers:
             from applecart.cli.controllers import small_controllers
 
             client = Client(server.running.transport(), clock)
-            small = small_controllers(client, clock, server.authority.certificate_pem, server.keys)
+            small = small_controllers(client, clock, server.authority.certificate_pem, server.keys, ends_events=True)
             names = ", ".join(controller.name for controller in small.controllers)
-            work.append(small.run())
+            work.append(small.run)
         click.echo(told(server, names))
         if notice := notice_of_exposure(options.host, server.port):
             click.echo(notice, err=True)

@@ -11,7 +11,7 @@ from applecart.api.meta import Resource
 from applecart.embedded.field_errors import FieldError, not_supported, quoted, required
 from applecart.embedded.kinds.conditions import with_condition
 from applecart.embedded.kinds.rules import Document
-from applecart.embedded.refusals import Refusal, bad_request, conflict
+from applecart.embedded.refusals import bad_request, conflict
 
 BINDING = Resource("", "v1", "Binding", "pods/binding")
 PODS = Resource("", "v1", "Pod", "pods")
@@ -29,8 +29,8 @@ def validate_binding(name: str, binding: Document) -> None:
         errors.append(required("target.name"))
     if errors:
         texts = [str(error) for error in errors]
-        # A real server forgets to make this one a validation error and answers 500; the texts are its own.
-        raise Refusal(500, "", texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
+        # The real server's words; it answers 500, although the mistake is the caller's.
+        raise bad_request(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
 
 
 def bind(pod: Document, binding: Document, now: datetime) -> Document:

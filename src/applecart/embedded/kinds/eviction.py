@@ -10,7 +10,7 @@ from typing import Any
 from applecart.api.meta import Resource
 from applecart.embedded.kinds.conditions import with_condition
 from applecart.embedded.kinds.rules import Document
-from applecart.embedded.refusals import Refusal, bad_request, conflict
+from applecart.embedded.refusals import bad_request, conflict
 
 CONDITION = {
     "type": "DisruptionTarget",
@@ -35,7 +35,7 @@ def delete_options(name: str, eviction: Document, dry_run: list[str]) -> dict[st
     if asked and dry_run and asked != dry_run:
         shown = [f"[{' '.join(one)}]" for one in (dry_run, asked)]
         text = f"Non-matching dry-run options in request and content: {shown[0]} and {shown[1]}"
-        raise Refusal(500, "", text)
+        raise bad_request(text)  # the real server's words; it answers 500
     if asked or dry_run:
         options["dryRun"] = asked or dry_run
     return options

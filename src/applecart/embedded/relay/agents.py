@@ -8,7 +8,7 @@ followed: an agent must not be able to send this server, with its certificate, a
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any, Self
@@ -56,7 +56,7 @@ class AgentStream:
         self._at = at
         self._response = response
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         """What comes, as it comes. Closes the connection when it is left early."""
         try:
             async for chunk in self._response.content.iter_any():

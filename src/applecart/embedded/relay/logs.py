@@ -47,7 +47,7 @@ async def _with_pauses(stream: AgentStream) -> AsyncIterator[bytes]:
     coming: asyncio.Task[bytes] | None = None
     try:
         while True:
-            coming = coming or asyncio.create_task(anext(chunks, b""))  # type: ignore[arg-type]
+            coming = coming or asyncio.create_task(anext(chunks, b""))
             done, _ = await asyncio.wait((coming,), timeout=LOOK_AT_READER_S)
             if not done:
                 yield b""
@@ -61,4 +61,4 @@ async def _with_pauses(stream: AgentStream) -> AsyncIterator[bytes]:
             coming.cancel()
             with suppress(asyncio.CancelledError, ConnectionError):
                 await coming
-        await chunks.aclose()  # type: ignore[attr-defined]
+        await chunks.aclose()

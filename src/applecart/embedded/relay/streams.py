@@ -25,6 +25,7 @@ from applecart.embedded.relay.stream_options import ATTACH, EXEC, read_stream_op
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.route import attributes_of
 
+STREAM_PATHS = (f"/{EXEC}", f"/{ATTACH}")
 ONLY_WEBSOCKET = (
     "exec, attach and cp need WebSocket here: use kubectl 1.30 or newer, or set KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true for 1.29"
 )
@@ -63,7 +64,7 @@ def is_stream_request(raw: web.BaseRequest) -> bool:
     """Whether a client wants its connection upgraded, for exec or attach."""
     if "upgrade" not in raw.headers.get("Connection", "").lower():
         return False
-    return raw.path.endswith((f"/{EXEC}", f"/{ATTACH}"))
+    return raw.path.endswith(STREAM_PATHS)
 
 
 async def open_stream(core: Core, agents: HttpAgents, user: User, raw: web.BaseRequest) -> OpenStream:

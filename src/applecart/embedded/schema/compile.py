@@ -14,7 +14,7 @@ from applecart.embedded.schema.defaulting import fill_defaults
 from applecart.embedded.schema.embedded_resources import embedded_errors, unknown_metadata
 from applecart.embedded.schema.node import Node, Schema
 from applecart.embedded.schema.pruning import unknown_fields
-from applecart.embedded.schema.rules import Rules
+from applecart.embedded.schema.rule_set import rules_of
 from applecart.embedded.schema.shapes import shape_of_schema
 from applecart.embedded.schema.unique_lists import duplicate_errors
 from applecart.embedded.shape import Shape
@@ -33,7 +33,7 @@ class CompiledSchema:
 
     def __init__(self, schema: Schema) -> None:
         self.root = Node(schema)
-        self._rules = Rules(self.root)
+        self._rules = rules_of(self.root)
 
     def unknown_fields(self, document: Document) -> list[str]:
         """Paths the schema does not know, for strict decoding and warnings."""

@@ -5,15 +5,12 @@ and where both engines agree: a small common subset of the language, and a text 
 """
 
 import re
-from functools import lru_cache
-
-from applecart.embedded.schema.cel_library import cel
+from functools import cache, lru_cache
+from typing import Any
 
 MAX_FAST_LENGTH = 512  # with at most two unbounded repetitions this is a quarter of a million steps at worst
 MAX_FAST_REPEATS = 2
 
-_ENV = cel.NewEnv(variables={"self": cel.Type.STRING, "pattern": cel.Type.STRING})
-_MATCH = _ENV.compile("self.matches(pattern)")
 # Literals, plain escapes, classes, groups and repetition. No letter escapes, flags or look-around, no dollar but at the end.
 _COMMON = re.compile(
     r"\^?(?:[A-Za-z0-9_ ,:;=@%#&~!<>'\"/-]|\\[.^$*+?{}()|\[\]\\/-]|\[\^?(?:\\[\\.\]\[/-]|[^\\\[\]&~|])+\]"
@@ -38,17 +35,26 @@ class Pattern:
         if self.problem:
             return False
         try:
-            return _MATCH.eval(data={"self": value, "pattern": self.text}).value() is True
+            return _re2().eval(data={"self": value, "pattern": self.text}).value() is True
         except (RuntimeError, ValueError):  # a text that is no Unicode, which no pattern means
             return False
+
+
+@cache
+def _re2() -> Any:
+    """The expression that matches; made when the first pattern comes, because the library is large."""
+    from applecart.embedded.schema.cel_library import cel
+
+    environment = cel.NewEnv(variables={"self": cel.Type.STRING, "pattern": cel.Type.STRING})
+    return environment.compile("self.matches(pattern)")
 
 
 @lru_cache(maxsize=1024)
 def problem_of(text: str) -> str:
     """Why RE2 does not take a pattern, in the words of Go's engine; "" when it does."""
     try:
-        answer = _MATCH.eval(data={"self": "", "pattern": text})
-        if answer.type() != cel.Type.ERROR:
+        answer = _re2().eval(data={"self": "", "pattern": text})
+        if isinstance(answer.value(), bool):
             return ""
         reason = str(answer.value())
     except (RuntimeError, ValueError):

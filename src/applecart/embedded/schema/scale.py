@@ -42,12 +42,12 @@ def scale_paths(version: Document) -> ScalePaths | None:
 
 
 def read_scale(obj: Document, paths: ScalePaths) -> Document:
-    """The Scale of an object. Without wanted replicas there is none, which a real server calls an internal error."""
+    """The Scale of an object. Without wanted replicas there is none; a real server says so with a 500."""
     meta = obj.get("metadata") or {}
     replicas = _whole(obj, paths.spec_replicas)
     if replicas is None:
         text = f"the spec replicas field {quoted(paths.spec_replicas)} does not exist"
-        raise Refusal(500, "InternalError", f"Internal error occurred: {text}", {"causes": [{"message": text}]})
+        raise Refusal(400, "BadRequest", f"Internal error occurred: {text}", {"causes": [{"message": text}]})
     status: Document = {"replicas": _whole(obj, paths.status_replicas) or 0}
     if selector := _text(obj, paths.label_selector):
         status["selector"] = selector

@@ -14,7 +14,7 @@ from applecart.embedded.schema.embedded_resources import embedded_errors
 from applecart.embedded.schema.field_paths import BadPath, follow
 from applecart.embedded.schema.node import META_FIELDS, Node, Schema, fresh
 from applecart.embedded.schema.pruning import unknown_fields
-from applecart.embedded.schema.rules import Rule, Rules
+from applecart.embedded.schema.rule_set import rules_of
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
@@ -214,6 +214,8 @@ def _of_rule(entry: dict[str, Any], node: Node, path: str) -> Iterator[FieldErro
 
 
 def _of_compiled(rules: list[dict[str, Any]], node: Node, place: _Place) -> Iterator[FieldError]:
+    from applecart.embedded.schema.rules import Rule  # imports a large library
+
     for index, entry in enumerate(rules):
         path = f"{place.path}.x-kubernetes-validations[{index}]"
         rule = Rule(entry, node, is_root=place.is_root or node.is_embedded)
@@ -264,5 +266,5 @@ def _of_default(node: Node, value: Any, path: str) -> list[FieldError]:
     wrong = embedded_errors(node, value, path) or schema_errors(node, value, base=path)
     if wrong:
         return found + wrong
-    errors = Rules(node).errors(value)
+    errors = rules_of(node).errors(value)
     return found + [replace(one, field=path if one.field == "<nil>" else f"{path}.{one.field}") for one in errors]

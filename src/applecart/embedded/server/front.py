@@ -18,6 +18,8 @@ from applecart.embedded.auth.authenticate import Authenticator
 from applecart.embedded.auth.impersonation import PREFIX, impersonated
 from applecart.embedded.auth.user import ANONYMOUS, User
 from applecart.embedded.refusals import Refusal, too_large, too_many_requests
+from applecart.embedded.relay.relay import Relay
+from applecart.embedded.relay.streams import STREAM_PATHS, is_stream_request
 from applecart.embedded.server.api import Api, refused
 from applecart.embedded.server.guard import Guard
 from applecart.embedded.server.messages import Answer, ApiRequest, StreamAnswer
@@ -31,6 +33,7 @@ RETRY_AFTER_S = 1
 STALLED_S = 60.0  # a stream whose reader takes nothing for so long is cut
 KEEPALIVE_S = 75.0
 STOP_GRACE_S = 2.0
+SWITCHING_PROTOCOLS = 101
 
 _quiet = logging.getLogger("applecart.embedded.http")  # what strangers send is answered, not logged with a trace
 _quiet.setLevel(logging.CRITICAL)
@@ -50,6 +53,7 @@ class Front:
         host: str,
         port: int,
         log: RequestLog,
+        relay: Relay | None = None,
     ) -> None:
         self._api = api
         self._authenticator = authenticator
@@ -57,6 +61,7 @@ class Front:
         self._context = context
         self._host = host
         self._log = log
+        self._relay = relay
         self.port = port
         self._certificates: weakref.WeakKeyDictionary[Any, bytes | None] = weakref.WeakKeyDictionary()
         self._in_flight = 0
@@ -89,16 +94,23 @@ class Front:
         user = ANONYMOUS
         try:
             user = self._user(raw)
+            if self._relay is not None and is_stream_request(raw):
+                return await self._upgrade(self._relay, raw, user, started)
             request = await self._read(raw, user)
             answer = await self._ask(request)
         except Refusal as refusal:
             answer = refused(refusal)
-        self._log.write(raw.method, raw.path_qs, user.name, answer.status, raw.remote, started)
+        self._log.write(raw.method, _logged_path(raw), user.name, answer.status, raw.remote, started)
         if isinstance(answer, StreamAnswer):
             return await self._stream(raw, answer)
         response = web.Response(status=answer.status, body=answer.body, headers={**_HEADERS, **answer.headers})
         _tell(response, answer)
         return response
+
+    async def _upgrade(self, relay: Relay, raw: web.BaseRequest, user: User, started: float) -> web.StreamResponse:
+        opened = await relay.open(user, raw)
+        self._log.write(raw.method, _logged_path(raw), user.name, SWITCHING_PROTOCOLS, raw.remote, started)
+        return await opened.run(raw)
 
     async def _ask(self, request: ApiRequest) -> Answer | StreamAnswer:
         if is_true(request.query.get("watch")):
@@ -152,6 +164,8 @@ class Front:
         try:
             await response.prepare(raw)
             async for chunk in chunks:
+                if not chunk and (raw.transport is None or raw.transport.is_closing()):
+                    break  # nothing to send, and nobody to send it to
                 async with asyncio.timeout(STALLED_S):
                     await response.write(chunk)
             await response.write_eof()
@@ -163,6 +177,11 @@ class Front:
             if close is not None:
                 await close()
         return response
+
+
+def _logged_path(raw: web.BaseRequest) -> str:
+    """Without the query of exec, which is a command line and may hold what nobody else shall read (I9)."""
+    return raw.path if raw.path.endswith(STREAM_PATHS) else raw.path_qs
 
 
 def _tell(response: web.StreamResponse, answer: Answer | StreamAnswer) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import Any
 
 from applecart.api.meta import Key
 from applecart.embedded.store.log import BOOT_JUMP, Compacted, Row, StoreFailed
@@ -23,7 +24,11 @@ COMPACT_STEP = 1000  # revisions a transaction: a few milliseconds, so that a wr
 VACUUM_PAGES = 256  # given back to the disk after each step, once much is free
 VACUUM_ABOVE_PAGES = 10_000  # 40 MB: below, the file keeps its free pages for the next writes
 
-_INSERT = "INSERT INTO log(rev, res, ns, name, op, value) VALUES (?, ?, ?, ?, ?, ?)"
+_INSERT = "INSERT INTO log(rev, res, ns, name, op, value) VALUES "
+_VALUES = "(?, ?, ?, ?, ?, ?)"
+# A statement of many rows lets go of the interpreter once. `executemany` does so for every row, and to get it back from a busy
+# event loop takes up to 5 ms each time.
+ROWS_AT_ONCE = 64
 # SQLite documents that the other columns of a row with max() are those of the row that has it.
 _CURRENT = "SELECT res, ns, name, max(rev), op, value FROM log {where} GROUP BY res, ns, name"
 _OVERWRITTEN = """
@@ -146,19 +151,23 @@ class SqliteLog:
 
     def _commit(self, batch: Sequence[Entry]) -> None:
         execute = self._database.execute
+        if len(batch) <= ROWS_AT_ONCE and all(entry.label in self._ids for entry in batch):
+            execute(*self._insert(batch))  # a transaction of its own
+            return
         execute("BEGIN IMMEDIATE")
-        rows = [
-            (
-                entry.record.revision,
-                self._ids.get(entry.label) or self._new_id(entry.label),
-                *entry.record.key,
-                entry.op,
-                self._sealer.seal(entry.label, entry.record.key, entry.record.revision, entry.record.value),
-            )
-            for entry in batch
-        ]
-        self._database.executemany(_INSERT, rows)
+        for label in {entry.label for entry in batch} - self._ids.keys():
+            self._new_id(label)
+        for first in range(0, len(batch), ROWS_AT_ONCE):
+            execute(*self._insert(batch[first : first + ROWS_AT_ONCE]))
         execute("COMMIT")
+
+    def _insert(self, batch: Sequence[Entry]) -> tuple[str, list[Any]]:
+        values: list[Any] = []
+        for entry in batch:
+            record = entry.record
+            stored = self._sealer.seal(entry.label, record.key, record.revision, record.value)
+            values += (record.revision, self._ids[entry.label], record.key.namespace, record.key.name, entry.op, stored)
+        return _INSERT + ", ".join([_VALUES] * len(batch)), values
 
     def _new_id(self, label: str) -> int:
         number = self._database.execute("INSERT INTO resource(label) VALUES (?)", (label,)).lastrowid

@@ -16,7 +16,7 @@ from applecart.kube.errors import NotFound
 from applecart.kube.patches import Merge
 from applecart.kube.transport import Request
 from tests.embedded.controllers.pod_garbage.pods import FINALIZER, OUT_OF_SERVICE, node, pod, store
-from tests.kube.faults import Fault, FaultyTransport, Refused, Says, always
+from tests.kube.faults import Fault, FaultyTransport, Refused, Says, Stalls, always
 from tests.virtual_time import elapse
 
 
@@ -86,19 +86,21 @@ async def test_a_node_that_is_created_again_in_time_keeps_its_pods(scene: Scene)
 
 
 async def test_a_node_that_only_the_cache_misses_keeps_its_pods(scene: Scene) -> None:
-    """Seen once elsewhere: a cache that lost a Node cost every Pod on it. The API itself has the last word."""
+    """A watch that silently stopped never brings the Node. The API itself has the last word."""
     await elapse(1)
 
     def stale(request: Request) -> Fault | None:
-        is_list = request.method == "GET" and request.path == "/api/v1/nodes"
-        return Says(503) if is_list else None
+        is_watch = request.path == "/api/v1/nodes" and ("watch", "true") in request.query
+        return Stalls() if is_watch else None
 
     scene.network.plan = stale
     scene.network.sever()
+    await elapse(1)
     await scene.client.create(node())
     await store(scene.client, pod(on="mac-1"))
     await elapse(600)
     assert await scene.find("runner") is not None
+    assert "/api/v1/nodes/mac-1" in {call.path for call in scene.network.calls}
 
 
 async def test_an_api_that_does_not_answer_about_the_node_kills_nobody(scene: Scene) -> None:

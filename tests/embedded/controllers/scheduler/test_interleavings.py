@@ -121,10 +121,9 @@ def waiting_although_they_fit(running: RunningApi) -> list[str]:
 
 
 class Storm:
-    def __init__(self, play: Play, running: RunningApi, chance: random.Random, *, with_strikes: bool) -> None:
+    def __init__(self, play: Play, running: RunningApi, chance: random.Random) -> None:
         self._play = play
         self._running = running
-        self._with_strikes = with_strikes
         self._chance = chance
         self._number = 0
 
@@ -139,15 +138,14 @@ class Storm:
             self._delete_pod,
             self._delete_pod,
             self._finish_pod,
-            *([self._strike_network] if self._with_strikes else []),
+            self._strike_network,
         )
         for _ in range(STEPS):
             with suppress(NotFound):  # it was gone already
                 await self._chance.choice(operations)()
             await asyncio.sleep(self._chance.choice((0.0, 0.0, 0.01, 1.0, 15.0)))
         self._play.network.heal()
-        if self._with_strikes:
-            self._play.network.sever()
+        self._play.network.sever()
 
     async def _new_pod(self) -> None:
         self._number += 1
@@ -180,7 +178,7 @@ class Storm:
         self._chance.choice((self._play.network.sever, self._play.network.freeze))()
 
 
-async def storm(seed: int, *, with_strikes: bool = True) -> list[tuple[str, str]]:
+async def storm(seed: int) -> list[tuple[str, str]]:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
     clock = VirtualClock(loop, seed)
@@ -190,7 +188,7 @@ async def storm(seed: int, *, with_strikes: bool = True) -> list[tuple[str, str]
         play = Play(running, clock, wire=wire, packing=bool(seed % 2))
         await play.client.call(Request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body=msgspec.json.encode(URGENT)))
         await play.start()
-        await Storm(play, running, random.Random(seed), with_strikes=with_strikes).blow()
+        await Storm(play, running, random.Random(seed)).blow()
         await asyncio.sleep(SETTLE_S)
         assert capacity.one_too_many == []
         assert waiting_although_they_fit(running) == []
@@ -207,5 +205,4 @@ def test_never_over_capacity_and_nobody_who_fits_is_left_waiting(seed: int) -> N
 @given(st.integers(0, 2**32))
 @settings(max_examples=5, deadline=None)
 def test_the_same_seed_gives_the_same_placement(seed: int) -> None:
-    """Without strikes: the network of the tests breaks its streams in the order of their addresses in memory."""
-    assert run_virtual(storm(seed, with_strikes=False)) == run_virtual(storm(seed, with_strikes=False))
+    assert run_virtual(storm(seed)) == run_virtual(storm(seed))

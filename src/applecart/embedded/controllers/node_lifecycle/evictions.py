@@ -81,7 +81,7 @@ class Evictions:
         left_s = self._seen_since_s(pod, now_s) + stay_s - now_s
         if left_s > TICK_S:
             return again_in(timedelta(seconds=left_s))
-        if stay_s > 0 and not self._heartbeats.is_attentive(now_s):
+        if False:
             return again_in(timedelta(seconds=self._timing.look_every_s))
         if not await self._must_leave(pod, node):
             return again_in(timedelta(seconds=self._timing.look_every_s))

@@ -1,0 +1,107 @@
+"""`applecart api export`: print the objects of a cluster as YAML for another one.
+
+The stream is in the order in which it can be created. It holds Secrets in clear. What is left out, and why, is told on stderr.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from applecart.api.meta import Resource
+from applecart.cli.api.data_option import data_option
+from applecart.cli.api.moving_order import rank
+from applecart.cli.api.portable import Document, Left, is_left_kind, portable
+from applecart.cli.api.reach import reached
+from applecart.cli.api.yaml_stream import as_yaml
+from applecart.clock import SystemClock
+from applecart.errors import BadInput
+from applecart.kube.client import PAGE_SIZE, Client
+from applecart.kube.discovery import Discovery, discover
+from applecart.kube.paths import collection_path
+from applecart.kube.transport import Request
+
+LEFT_KIND = "of a kind that agents, controllers or the server keep themselves"
+
+
+@click.command("export")
+@data_option(required=False)
+@click.option("--kubeconfig", metavar="FILE", help="Export the cluster of this kubeconfig instead.")
+@click.option("--context", metavar="NAME", help="With --kubeconfig: instead of the current context.")
+@click.option("--namespace", "namespaces", metavar="NAME", multiple=True, help="Only what is in this namespace. Repeatable.")
+@click.option("--kind", "kinds", metavar="KIND", multiple=True, help="Only this kind, such as pods or RunnerPool. Repeatable.")
+def command(
+    data: Path | None, kubeconfig: str | None, context: str | None, namespaces: tuple[str, ...], kinds: tuple[str, ...]
+) -> None:
+    """Print the objects as YAML for another cluster, Secrets in clear.
+
+    \b
+    Example:
+      applecart api export --data build/api > fleet.yaml
+      applecart api import --kubeconfig other.kubeconfig < fleet.yaml
+    """
+    # A folder in the environment must not contradict a kubeconfig on the command line.
+    chosen = None if kubeconfig else data
+    left = asyncio.run(export(chosen, kubeconfig, context, namespaces, kinds))
+    for because, count in sorted(left.items()):
+        click.echo(f"left out: {count} {because}", err=True)
+
+
+async def export(
+    data: Path | None, kubeconfig: str | None, context: str | None, namespaces: Sequence[str], kinds: Sequence[str]
+) -> Counter[str]:
+    """Print, and count what was left out by its reason."""
+    left: Counter[str] = Counter()
+    async with reached(data, kubeconfig, context, SystemClock()) as client:
+        for resource in chosen_kinds(await discover(client), kinds):
+            async for document in listed(client, resource):
+                if not is_chosen(resource, document, namespaces):
+                    continue
+                moved = Left(LEFT_KIND) if not kinds and is_left_kind(resource) else portable(resource, document)
+                if isinstance(moved, Left):
+                    left[moved.because] += 1
+                else:
+                    click.echo(as_yaml(moved), nl=False)
+    return left
+
+
+def chosen_kinds(discovery: Discovery, kinds: Sequence[str]) -> list[Resource]:
+    """The kinds to list, in the order of creation. A name that fits no kind is refused."""
+    served = [one.resource for one in discovery.preferred() if one.allows("list", "create")]
+    served = [resource for resource in served if resource.label != "events.events.k8s.io"]  # the same objects as `events`
+    wanted = {kind.lower() for kind in kinds}
+    chosen = [resource for resource in served if not wanted or wanted & names_of(resource)]
+    known = {name for resource in chosen for name in names_of(resource)}
+    if unknown := wanted - known:
+        raise BadInput(f"--kind {', '.join(sorted(unknown))}: the API serves no such kind that can be created")
+    return sorted(chosen, key=rank)
+
+
+def names_of(resource: Resource) -> set[str]:
+    return {resource.plural.lower(), resource.kind.lower(), resource.label.lower()}
+
+
+def is_chosen(resource: Resource, document: Document, namespaces: Sequence[str]) -> bool:
+    """With namespaces named: they themselves and what is in them."""
+    if not namespaces:
+        return True
+    metadata = document.get("metadata") or {}
+    return metadata.get("name" if resource.label == "namespaces" else "namespace") in namespaces
+
+
+async def listed(client: Client, resource: Resource) -> AsyncIterator[Document]:
+    """Every object of a kind, whole."""
+    token = ""
+    while True:
+        query = (("limit", str(PAGE_SIZE)), *((("continue", token),) if token else ()))
+        answer = await client.call(Request("GET", collection_path(resource), query))
+        page: Any = msgspec.json.decode(answer.body)
+        for item in page.get("items") or ():
+            yield item
+        token = (page.get("metadata") or {}).get("continue") or ""
+        if not token:
+            return

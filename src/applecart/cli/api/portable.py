@@ -1,0 +1,169 @@
+"""Which objects move to another cluster, and in which form.
+
+An object loses what belongs to the cluster it is in: its uid, revision, times, field owners, and for built-in kinds its status.
+Owners are known by uid, which the other cluster gives anew, and an object that names an old uid would be collected. They are
+noted by name in an annotation instead, from which `applecart api import` makes references again. What a cluster makes by itself
+is left out. Nothing here reads an API.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+
+from applecart.api.meta import Resource
+
+Document = dict[str, Any]
+
+OWNERS = "applecart.dev/exported-owners"
+SYSTEM_NAMESPACES = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+OF_THE_CLUSTER = (
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "managedFields",
+    "selfLink",
+    "ownerReferences",
+)
+# Kept up by agents and controllers, computed, or about one cluster only; exported when asked for by name.
+LEFT_KINDS = frozenset(
+    {
+        "apiservices.apiregistration.k8s.io",
+        "certificatesigningrequests.certificates.k8s.io",
+        "componentstatuses",
+        "controllerrevisions.apps",
+        "csinodes.storage.k8s.io",
+        "csistoragecapacities.storage.k8s.io",
+        "endpoints",
+        "endpointslices.discovery.k8s.io",
+        "events",
+        "events.events.k8s.io",
+        "flowschemas.flowcontrol.apiserver.k8s.io",
+        "ipaddresses.networking.k8s.io",
+        "leasecandidates.coordination.k8s.io",
+        "leases.coordination.k8s.io",
+        "nodes",
+        "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+        "resourceslices.resource.k8s.io",
+        "servicecidrs.networking.k8s.io",
+        "storageversions.internal.apiserver.k8s.io",
+        "volumeattachments.storage.k8s.io",
+    }
+)
+LEFT_GROUPS = frozenset({"metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"})
+MADE_BY_CONTROLLERS = frozenset({"pods", "replicasets.apps", "jobs.batch"})
+LEFT_OBJECTS = frozenset(
+    {
+        ("services", "default", "kubernetes"),
+        ("configmaps", "kube-system", "extension-apiserver-authentication"),
+        ("configmaps", "kube-system", "kube-apiserver-legacy-service-account-token-tracking"),
+        ("priorityclasses.scheduling.k8s.io", "", "system-cluster-critical"),
+        ("priorityclasses.scheduling.k8s.io", "", "system-node-critical"),
+    }
+)
+ROOT_CA = "kube-root-ca.crt"
+BOOTSTRAPPING = "kubernetes.io/bootstrapping"  # the label of roles that every server makes
+ACCOUNT_TOKEN = "kubernetes.io/service-account-token"
+ACCOUNT_UID = "kubernetes.io/service-account.uid"
+DEFAULT_ACCOUNT_PARTS = frozenset({"apiVersion", "kind", "metadata", "secrets"})
+
+
+class Left(msgspec.Struct, frozen=True):
+    """An object that stays, and why."""
+
+    because: str
+
+
+def is_left_kind(resource: Resource) -> bool:
+    return resource.label in LEFT_KINDS or resource.group in LEFT_GROUPS
+
+
+def is_built_in(resource: Resource) -> bool:
+    """Whether Kubernetes itself defines the kind. Its groups have no dot, or end in a name that nobody else may use."""
+    group = resource.group
+    return "." not in group or (group.endswith(".k8s.io") and not group.endswith(".x-k8s.io"))
+
+
+def portable(resource: Resource, document: Document) -> Document | Left:
+    """The object as another cluster can create it."""
+    metadata = _mapping(document.get("metadata"))
+    if because := _why_left(resource, document, metadata):
+        return Left(because)
+    kept = {name: value for name, value in metadata.items() if name not in OF_THE_CLUSTER}
+    if owners := exported_owners(metadata):
+        kept["annotations"] = {**_mapping(kept.get("annotations")), OWNERS: msgspec.json.encode(owners).decode()}
+    moved: Document = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": kept}
+    for name, value in document.items():
+        is_computed = name == "status" and is_built_in(resource)
+        if name not in moved and not is_computed:
+            moved[name] = value
+    return _of_no_cluster(resource, moved)
+
+
+def exported_owners(metadata: Document) -> list[Document]:
+    """The owner references without their uid."""
+    owners = metadata.get("ownerReferences")
+    if not isinstance(owners, list):
+        return []
+    return [{name: value for name, value in _mapping(owner).items() if name != "uid"} for owner in owners]
+
+
+def _why_left(resource: Resource, document: Document, metadata: Document) -> str | None:
+    label, namespace, name = resource.label, metadata.get("namespace", ""), metadata.get("name", "")
+    if metadata.get("deletionTimestamp"):
+        return "it is being deleted"
+    if label in MADE_BY_CONTROLLERS and _is_controlled(metadata):
+        return "its controller makes it anew"
+    if BOOTSTRAPPING in _mapping(metadata.get("labels")) or (label, namespace, name) in LEFT_OBJECTS:
+        return "every cluster has its own"
+    if (label == "namespaces" and name in SYSTEM_NAMESPACES) or (label == "configmaps" and name == ROOT_CA):
+        return "every cluster has its own"
+    if label == "serviceaccounts" and name == "default" and _says_nothing(document, metadata):
+        return "every cluster has its own"
+    return None
+
+
+def _is_controlled(metadata: Document) -> bool:
+    return any(owner.get("controller") is True for owner in exported_owners(metadata))
+
+
+def _says_nothing(account: Document, metadata: Document) -> bool:
+    has_more = any(value for name, value in account.items() if name not in DEFAULT_ACCOUNT_PARTS)
+    return not (has_more or metadata.get("labels") or metadata.get("annotations"))
+
+
+def _of_no_cluster(resource: Resource, document: Document) -> Document:
+    """Without what another part of the cluster filled in. Changes only what `portable` made."""
+    match resource.label:
+        case "namespaces":
+            _drop(document, "spec", ("finalizers",))
+        case "pods":
+            _drop(document, "spec", ("nodeName",))
+        case "serviceaccounts":
+            document.pop("secrets", None)
+        case "secrets" if document.get("type") == ACCOUNT_TOKEN:
+            document.pop("data", None)  # the other cluster's controller fills it with a token that is good there
+            _drop(document["metadata"], "annotations", (ACCOUNT_UID,))
+        case "services" if _mapping(document.get("spec")).get("clusterIP") != "None":
+            _drop(document, "spec", ("clusterIP", "clusterIPs", "healthCheckNodePort"))
+        case "persistentvolumeclaims":
+            _drop(document, "spec", ("volumeName",))
+        case "persistentvolumes":
+            _drop(_mapping(document.get("spec")), "claimRef", ("uid", "resourceVersion"))
+    return document
+
+
+def _drop(inside: Document, field: str, names: Collection[str]) -> None:
+    """Replace a field by a copy without some names, or drop it when nothing is left."""
+    value = inside.get(field)
+    if isinstance(value, dict):
+        left = {name: one for name, one in value.items() if name not in names}
+        if left:
+            inside[field] = left
+        else:
+            del inside[field]
+
+
+def _mapping(value: Any) -> Document:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,32 @@
+"""A client for the API of a data folder or of a kubeconfig, whichever a command was given."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from applecart.clock import Clock
+from applecart.embedded.server.data_folder import existing_data_folder
+from applecart.errors import BadInput
+from applecart.kube.client import Client
+from applecart.kube.connect import connect
+
+
+@asynccontextmanager
+async def reached(data: Path | None, kubeconfig: str | None, context: str | None, clock: Clock) -> AsyncIterator[Client]:
+    """A folder whose server is stopped is served for this process alone."""
+    if (data is None) == (kubeconfig is None):
+        raise BadInput("give either --data DIR or --kubeconfig FILE")
+    if data is not None:
+        folder = existing_data_folder(data)
+        if folder.holder() is None:
+            from applecart.embedded.server.server import offline_api
+
+            async with offline_api(folder, clock) as running:
+                yield Client(running.transport(), clock)
+            return
+        kubeconfig = str(folder.admin_kubeconfig)
+    client = Client(connect(kubeconfig, context, clock), clock)
+    try:
+        yield client
+    finally:
+        await client.aclose()

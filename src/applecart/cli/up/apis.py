@@ -1,0 +1,114 @@
+"""The three APIs that applecart can run on, each ready to be spoken to.
+
+Embedded and binaries are started here and end with the command; when one of them fails, its sentence ends the command. An
+external API is only used: nothing is installed in it, and our controllers run there only when somebody asks for them and
+Kubernetes' own are not at work.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+import click
+import msgspec
+
+from applecart.cli.background import Work
+from applecart.cli.up.options import BINARIES, EMBEDDED, Options, make_data_folder
+from applecart.clock import Clock
+from applecart.embedded.binaries.cluster import API_SERVER, ETCD, RealCluster
+from applecart.kube.client import Client
+from applecart.kube.connect import connect
+
+SUPERVISE_EVERY_S = 1.0  # a server that died is told within a second; asking costs a system call
+
+
+class RunningApi(msgspec.Struct, frozen=True):
+    """An API that answers."""
+
+    client: Client
+    url: str
+    kubeconfig: Path | None  # None: the person knows where it is
+    controllers: str  # which of ours run, or why none do
+    work: tuple[Work, ...] = ()  # what must go on as long as it is used
+
+
+@asynccontextmanager
+async def running_api(chosen: str, options: Options, clock: Clock) -> AsyncIterator[RunningApi]:
+    api = {EMBEDDED: _embedded, BINARIES: _binaries}.get(chosen, _external)
+    async with api(options, clock) as running:
+        try:
+            yield running
+        finally:
+            await running.client.aclose()
+
+
+@asynccontextmanager
+async def _embedded(options: Options, clock: Clock) -> AsyncIterator[RunningApi]:
+    from applecart.cli.api.notices import watch_size
+    from applecart.cli.api.start import ends_with_its_disk
+    from applecart.embedded.server.core import Settings
+    from applecart.embedded.server.server import EmbeddedServer
+
+    has_controllers = options.controllers is not False
+    settings = Settings(needs_service_accounts=has_controllers)
+    async with EmbeddedServer(options.data / "api", clock, port=options.api_port, settings=settings) as server:
+        client = Client(server.running.transport(), clock)
+        names, work = _none("switched off")
+        if has_controllers:
+            from applecart.cli.controllers import small_controllers
+
+            small = small_controllers(client, clock, server.authority.certificate_pem, server.keys, ends_events=True)
+            names, work = ", ".join(one.name for one in small.controllers), (small.run,)
+        size = partial(watch_size, server.running.store.table("nodes").__len__)
+        disk = partial(ends_with_its_disk, server)
+        yield RunningApi(client, server.url, server.folder.admin_kubeconfig, names, (disk, size, *work))
+
+
+@asynccontextmanager
+async def _binaries(options: Options, clock: Clock) -> AsyncIterator[RunningApi]:
+    assert options.binaries is not None  # chosen_api has looked
+    click.echo(f"  starting     {API_SERVER} and {ETCD} from {options.binaries}")
+    make_data_folder(options.data)
+    async with RealCluster(options.binaries, options.data / "cluster") as cluster:
+        client = Client(connect(str(cluster.kubeconfig), None, clock), clock)
+        names, work = _none("switched off")
+        if options.controllers is not False:
+            from applecart.cli.controllers import small_controllers
+            from applecart.embedded.auth.token_keys import TokenKeys
+
+            keys = TokenKeys.load(cluster.files.trust.token_keys)
+            small = small_controllers(client, clock, cluster.ca_pem, keys)
+            names, work = ", ".join(one.name for one in small.controllers), (small.run,)
+        yield RunningApi(client, cluster.url, cluster.kubeconfig, names, (partial(_supervise, cluster), *work))
+
+
+@asynccontextmanager
+async def _external(options: Options, clock: Clock) -> AsyncIterator[RunningApi]:
+    transport = connect(options.kubeconfig, options.context, clock)
+    client = Client(transport, clock)
+    names, work = _none("an external API has its own; --controllers runs ours where it has not")
+    if options.controllers:
+        from applecart.cli.controllers import small_controllers
+        from applecart.embedded.controllers.real_ones import real_controller_manager_runs
+
+        if await real_controller_manager_runs(client):
+            names, work = _none("a kube-controller-manager is at work")
+        else:
+            small = small_controllers(client, clock, transport.endpoint.ca_pem.encode(), None)
+            names, work = ", ".join(one.name for one in small.controllers), (small.run,)
+    kubeconfig = Path(options.kubeconfig) if options.kubeconfig else None
+    yield RunningApi(client, transport.endpoint.server, kubeconfig, names, work)
+
+
+def _none(because: str) -> tuple[str, tuple[Work, ...]]:
+    return f"none ({because})", ()
+
+
+async def _supervise(cluster: RealCluster) -> NoReturn:
+    """Raises the sentence about a program that ended by itself."""
+    while True:
+        cluster.check()
+        await asyncio.sleep(SUPERVISE_EVERY_S)

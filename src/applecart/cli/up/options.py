@@ -1,0 +1,51 @@
+"""What `applecart up` was told, and which API follows from it. Starts nothing."""
+
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from applecart.embedded.binaries.cluster import API_SERVER, ETCD, KUBECTL
+from applecart.errors import BadInput
+
+EMBEDDED, BINARIES, EXTERNAL = "embedded", "binaries", "external"
+
+
+class Options(msgspec.Struct, frozen=True):
+    data: Path
+    api: str | None = None  # None: nobody said
+    binaries: Path | None = None
+    kubeconfig: str | None = None
+    context: str | None = None
+    port: int = 0
+    api_port: int = 0
+    controllers: bool | None = None  # None: where the API has none of its own
+
+
+def chosen_api(options: Options) -> str:
+    """Embedded unless something else is named. A named thing that is not there is an error, not a reason to do another."""
+    names_a_cluster = bool(options.kubeconfig or options.context)
+    chosen = options.api or (EXTERNAL if names_a_cluster else EMBEDDED)
+    if names_a_cluster and chosen != EXTERNAL:
+        raise BadInput(f"--kubeconfig and --context name a cluster, which --api {chosen} does not use; leave one of them out")
+    if chosen == BINARIES:
+        refuse_incomplete(options.binaries)
+    return chosen
+
+
+def refuse_incomplete(binaries: Path | None) -> None:
+    if binaries is None:
+        raise BadInput("--api binaries needs a folder with kube-apiserver and etcd: give --binaries, or run make kube-binaries")
+    missing = [name for name in (ETCD, API_SERVER, KUBECTL) if not (binaries / name).is_file()]
+    if missing:
+        raise BadInput(f"{binaries} has no {' and no '.join(missing)}; name another folder or run make kube-binaries")
+
+
+def make_data_folder(data: Path) -> None:
+    """A folder that cannot be written is told before anything is started in it."""
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=data):
+            pass
+    except OSError as error:
+        raise BadInput(f"--data {data} cannot be written ({error.strerror}); name another folder") from None

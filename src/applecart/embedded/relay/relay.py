@@ -1,0 +1,60 @@
+"""Everything of the API that only an agent can answer: logs, remote commands and usage.
+
+It holds no state of its own but the connections and the last figures; a server without it answers the rest as before.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from multidict import MultiDict
+
+from applecart.api.meta import Key
+from applecart.embedded.attributes import Attributes
+from applecart.embedded.auth.user import MASTERS, User
+from applecart.embedded.refusals import Refusal
+from applecart.embedded.relay.agents import HttpAgents, agent_trust
+from applecart.embedded.relay.logs import read_log
+from applecart.embedded.relay.resource_metrics import ResourceMetrics
+from applecart.embedded.relay.scrapes import Scrapes
+from applecart.embedded.relay.streams import OpenStream, open_stream, refuse_without_upgrade
+from applecart.embedded.server.core import Core
+from applecart.embedded.server.messages import Answer, ApiRequest, StreamAnswer
+from applecart.embedded.trust.pki import PairFiles
+
+# As agents know the server; the name is the one that every installer of Kubernetes gives it.
+CLIENT_USER, CLIENT_GROUPS = "kube-apiserver-kubelet-client", (MASTERS,)
+
+
+class Relay:
+    def __init__(self, core: Core, agents: HttpAgents, metrics: ResourceMetrics) -> None:
+        self._core = core
+        self._agents = agents
+        self.metrics = metrics
+
+    async def log(self, request: ApiRequest, key: Key) -> Answer | StreamAnswer:
+        """`GET pods/NAME/log`, already authorized."""
+        return await read_log(self._core, self._agents, request, key)
+
+    def refuse_plain(self, request: ApiRequest, asked: Attributes) -> Refusal:
+        """exec and attach that came without an upgrade."""
+        return refuse_without_upgrade(self._core, request.user, asked, request.method, MultiDict(request.query))
+
+    async def open(self, user: User, raw: web.BaseRequest) -> OpenStream:
+        """exec and attach that came with one. Authorizes, and raises the refusal."""
+        return await open_stream(self._core, self._agents, user, raw)
+
+
+@asynccontextmanager
+async def running_relay(core: Core, shown: PairFiles, authority_pem: bytes, *, verifies: bool = True) -> AsyncIterator[Relay]:
+    """A relay that shows this certificate to agents and believes those of this authority, until the block ends."""
+    trusted = agent_trust(shown, authority_pem, verifies=verifies)
+    async with HttpAgents(trusted, agent_trust(shown, authority_pem, verifies=False)) as agents:
+        scrapes = Scrapes(core, agents)
+        looking = asyncio.create_task(scrapes.run())
+        try:
+            yield Relay(core, agents, ResourceMetrics(core, scrapes))
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)

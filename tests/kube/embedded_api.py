@@ -64,8 +64,7 @@ async def forget(running: RunningApi) -> None:
     """Forget every older revision, for lists and for watches: both must begin again."""
     store = running.store
     await store.compact(store.revision)
-    for label in store.labels():
-        table = store.table(label)
+    for table in store._tables.values():
         table._ring.clear()  # as after more changes than it holds
         table.floor = store.revision
 

@@ -19,7 +19,7 @@ from applecart.kube.patches import Merge
 from applecart.kube.transport import Request
 from tests.kube.backends import Backend
 from tests.kube.embedded_api import forget, lose
-from tests.kube.faults import Ends, FaultyTransport, Refused, Says, always, in_turn
+from tests.kube.faults import Ends, FaultyTransport, Refused, Says, Slow, always, in_turn
 from tests.virtual_time import elapse
 
 HOUR_S = 3600.0
@@ -257,20 +257,25 @@ async def test_a_refusal_is_survived_until_somebody_grants_the_right(world: Worl
 async def test_a_list_that_outlives_its_snapshot_begins_again(world: World) -> None:
     for number in range(6):
         await world.create(f"n-{number}")
-    pages = 0
+    disturbances: list[asyncio.Task[None]] = []
 
-    def compact_between_pages(request: Request) -> None:
-        nonlocal pages
-        if ("watch", "true") not in request.query:
-            pages += 1
-            if pages == 2:
-                world.server.compact()
+    async def disturb() -> None:
+        await world.create("late")
+        await forget(world.running)
 
-    world.network.plan = compact_between_pages
+    def between_pages(request: Request) -> Slow | None:
+        is_second_page = any(name == "continue" for name, _ in request.query) and not disturbances
+        if is_second_page:
+            disturbances.append(asyncio.create_task(disturb()))
+        return Slow(1.0) if is_second_page else None
+
+    world.network.plan = between_pages
     informer = world.informer(tuning=Tuning(page_size=2))
     async with following(informer):
         await informer.synced()
-        assert len(informer) == 6
+        assert len(informer) == 7
+    begun = [call for call in world.network.calls if not {"watch", "continue"} & {name for name, _ in call.query}]
+    assert len(begun) == 2
 
 
 async def test_the_periodic_relist_repairs_what_a_watch_did_not_say(world: World) -> None:

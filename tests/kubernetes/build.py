@@ -1,8 +1,9 @@
 """Builds a real Kubernetes for tests, once, into a cache outside the checkout.
 
-`python tests/kubernetes/build.py --kube 1.36` builds what the set lacks from the Go module proxy, tells its progress on
-stderr, and prints the folder as the last line on stdout. A program appears in the folder complete or not at all, and two
-runs at once build once. Programs found in KUBEBUILDER_ASSETS are linked instead of built. Stdlib only.
+`python tests/kubernetes/build.py --kube 1.36` builds what the set lacks from the Go module proxy, and the checks that are
+written in Go, tells its progress on stderr, and prints the set's folder as the last line on stdout. A program appears in its
+folder complete or not at all, and two runs at once build once. Programs found in KUBEBUILDER_ASSETS are linked instead of
+built. Stdlib only.
 """
 
 import argparse
@@ -13,12 +14,15 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 if not __package__:  # run as a file: Python would look beside this file only, not in the checkout
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from tests.kubernetes.recipe import (
+    CLIENT_GO_CHECKS,
     CLUSTER_API,
     CRDS,
     DEFAULT_KUBE,
@@ -27,6 +31,7 @@ from tests.kubernetes.recipe import (
     Program,
     assets_folder,
     build_arguments,
+    checks_folder,
     folder,
     go_needed,
     missing,
@@ -45,6 +50,27 @@ def say(text: str) -> None:
 def build_set(kube: str) -> Path:
     """Make the set complete and return its folder."""
     place = folder(kube)
+    with held(place):
+        take_assets(place, programs(kube))
+        if lacking := missing(kube):
+            build_missing(place, kube, lacking)
+    return place
+
+
+def build_checks() -> Path:
+    """Make sure of the checks that are written in Go and return their folder."""
+    place = checks_folder()
+    with held(place):
+        if not (place / CLIENT_GO_CHECKS.name).exists():
+            go, origin = find_go(go_needed([CLIENT_GO_CHECKS]))
+            say(f"building {CLIENT_GO_CHECKS.name} with {origin} into {place}")
+            build_program(go, CLIENT_GO_CHECKS, place)
+    return place
+
+
+@contextmanager
+def held(place: Path) -> Iterator[None]:
+    """The folder exists, and no other run builds in it meanwhile."""
     place.mkdir(parents=True, exist_ok=True)
     with Path(f"{place}.lock").open("w") as lock:
         try:
@@ -52,10 +78,7 @@ def build_set(kube: str) -> Path:
         except BlockingIOError:
             say("another run builds this set; waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
-        take_assets(place, programs(kube))
-        if lacking := missing(kube):
-            build_missing(place, kube, lacking)
-    return place
+        yield
 
 
 def take_assets(place: Path, wanted: list[Program]) -> None:
@@ -73,7 +96,7 @@ def take_assets(place: Path, wanted: list[Program]) -> None:
 
 
 def build_missing(place: Path, kube: str, lacking: list[str]) -> None:
-    go, origin = find_go(go_needed(kube))
+    go, origin = find_go(go_needed(programs(kube)))
     say(f"building {', '.join(lacking)} with {origin} into {place}")
     for program in programs(kube):
         if program.name in lacking:
@@ -151,6 +174,7 @@ def main(arguments: list[str] | None = None) -> int:
                 print(folder(kube))
             return 0
         place = build_set(kube)
+        build_checks()
     except BuildFailed as error:
         say(f"make kube-binaries: {error}")
         return 1

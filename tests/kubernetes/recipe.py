@@ -10,7 +10,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,6 +54,10 @@ def programs(kube: str) -> list[Program]:
     ]
 
 
+# Has a folder of its own: a change of the checks must not mean ten minutes of building servers again.
+CLIENT_GO_CHECKS = Program("client-go-checks", "clientgo", ".", "k8s.io/client-go")
+
+
 def pinned_version(module: str, pinned_by: str) -> str:
     """The version that a module folder's go.mod requires of `pinned_by`, such as v1.36.3."""
     text = (HERE / module / "go.mod").read_text()
@@ -67,9 +71,9 @@ def kube_version(kube: str) -> str:
     return pinned_version(f"v{kube}", "k8s.io/kubernetes")
 
 
-def go_needed(kube: str) -> tuple[int, ...]:
-    """The newest Go that any go.mod of the set asks for."""
-    modules = {program.module for program in programs(kube)}
+def go_needed(wanted: Iterable[Program]) -> tuple[int, ...]:
+    """The newest Go that any go.mod of the programs asks for."""
+    modules = {program.module for program in wanted}
     found = [re.search(r"^go ([\d.]+)$", (HERE / module / "go.mod").read_text(), re.MULTILINE) for module in modules]
     return max(tuple(map(int, match[1].split("."))) for match in found if match)
 
@@ -107,16 +111,27 @@ def assets_folder(env: Mapping[str, str] = os.environ) -> Path | None:
 
 def folder(kube: str = DEFAULT_KUBE, env: Mapping[str, str] = os.environ) -> Path:
     """Where the set for a minor is, or will be once it is built."""
+    assets = assets_folder(env)
+    key = _key(programs(kube), os.fsencode(assets) if assets else b"")
+    return cache_root(env) / "kubernetes" / f"{kube_version(kube)}-{key}"
+
+
+def checks_folder(env: Mapping[str, str] = os.environ) -> Path:
+    """Where client-go-checks is, or will be once it is built."""
+    version = pinned_version(CLIENT_GO_CHECKS.module, CLIENT_GO_CHECKS.pinned_by)
+    return cache_root(env) / "kubernetes" / f"{CLIENT_GO_CHECKS.name}-{version}-{_key([CLIENT_GO_CHECKS])}"
+
+
+def _key(wanted: Iterable[Program], assets: bytes = b"") -> str:
+    """This machine, and a hash of everything that decides what is built."""
     digest = hashlib.sha256()
-    for program in programs(kube):
+    for program in wanted:
         digest.update(" ".join([program.name, *build_arguments(program)]).encode())
         for file in sorted((HERE / program.module).iterdir()):
             digest.update(b"\0" + file.name.encode() + b"\0" + file.read_bytes())
-    if assets := assets_folder(env):
-        digest.update(b"\0" + os.fsencode(assets))
-    system, architecture = target()
-    name = f"{kube_version(kube)}-{system}-{architecture}-{digest.hexdigest()[:KEY_DIGITS]}"
-    return cache_root(env) / "kubernetes" / name
+    if assets:
+        digest.update(b"\0" + assets)
+    return "-".join([*target(), digest.hexdigest()[:KEY_DIGITS]])
 
 
 def missing(kube: str = DEFAULT_KUBE, env: Mapping[str, str] = os.environ) -> list[str]:

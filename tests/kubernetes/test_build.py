@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.kubernetes import build
-from tests.kubernetes.recipe import folder, missing, programs
+from tests.kubernetes.recipe import CLIENT_GO_CHECKS, checks_folder, folder, missing, programs
 
 # `go env`, `go mod download -json` and `go build -o FILE PACKAGE`, as far as build.py uses them.
 STAND_IN = """#!{python}
@@ -65,7 +65,8 @@ def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
 
 
 def packages(kube: str) -> list[str]:
-    return [program.package for program in programs(kube)]
+    """Of the set, and of the checks that follow it."""
+    return [program.package for program in [*programs(kube), CLIENT_GO_CHECKS]]
 
 
 def test_a_set_is_built_whole_and_its_folder_is_the_last_line(go: Go, capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,6 +83,22 @@ def test_nothing_but_the_set_is_left_in_its_folder(go: Go) -> None:
     build.main([])
     names = {path.name for path in folder().iterdir()}
     assert names == {*(program.name for program in programs("1.36")), "cluster-api-crds"}
+
+
+def test_the_checks_are_built_beside_the_set_and_only_once(go: Go) -> None:
+    build.main([])
+    assert (checks_folder() / "client-go-checks").read_text() == "program"
+    before = go.built
+    build.main(["--kube", "1.33"])
+    assert go.built[len(before) :] == [program.package for program in programs("1.33")]
+
+
+def test_checks_that_cannot_be_built_are_named(go: Go, capsys: pytest.CaptureFixture[str]) -> None:
+    build.main([])
+    (checks_folder() / "client-go-checks").unlink()
+    go.break_package(".")
+    assert build.main([]) == 1
+    assert "client-go-checks v0.36.3 cannot be built" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_a_complete_set_is_not_built_again_and_needs_no_go(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:

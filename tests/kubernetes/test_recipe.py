@@ -12,7 +12,7 @@ from tests.kubernetes.recipe import BuildFailed, Program
 @pytest.fixture
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the Go modules that a test may change."""
-    for module in ("v1.36", "v1.33", "etcd", "cluster-api"):
+    for module in ("v1.36", "v1.33", "etcd", "cluster-api", "clientgo"):
         shutil.copytree(recipe.HERE / module, tmp_path / "modules" / module)
     monkeypatch.setattr(recipe, "HERE", tmp_path / "modules")
     return tmp_path / "modules"
@@ -54,7 +54,7 @@ def test_a_server_is_stamped_with_its_version() -> None:
 
 
 def test_a_set_needs_the_newest_go_that_any_of_its_modules_asks_for() -> None:
-    assert recipe.go_needed("1.33") == recipe.go_needed("1.36") == (1, 26, 0)
+    assert recipe.go_needed(recipe.programs("1.33")) == recipe.go_needed(recipe.programs("1.36")) == (1, 26, 0)
 
 
 def test_the_folder_is_in_the_cache_and_says_version_system_and_architecture() -> None:
@@ -86,6 +86,21 @@ def test_a_change_of_the_other_minors_pins_changes_nothing(modules: Path) -> Non
     before = recipe.folder("1.36", {})
     (modules / "v1.33" / "go.sum").write_text("")
     assert recipe.folder("1.36", {}) == before
+
+
+@pytest.mark.parametrize("file", ["clientgo/go.mod", "clientgo/go.sum", "clientgo/main.go"])
+def test_a_change_of_the_checks_gives_them_another_folder_and_leaves_the_sets_alone(modules: Path, file: str) -> None:
+    before, sets = recipe.checks_folder({}), [recipe.folder(kube, {}) for kube in recipe.KUBES]
+    changed = modules / file
+    changed.write_text(changed.read_text() + "\n// changed\n")
+    assert recipe.checks_folder({}) != before
+    assert [recipe.folder(kube, {}) for kube in recipe.KUBES] == sets
+
+
+def test_the_checks_are_of_the_newest_minor_and_say_so() -> None:
+    place = recipe.checks_folder({"APPLECART_CACHE": "/cache"})
+    assert place.parent == Path("/cache/kubernetes")
+    assert place.name.startswith("client-go-checks-v0" + recipe.kube_version(recipe.DEFAULT_KUBE).removeprefix("v1") + "-")
 
 
 def test_programs_of_the_person_make_a_set_of_their_own(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ becomes text for a person: a sentence on stderr and an exit code, 1 for the envi
 unless --debug asks for it. Texts pass `redact` on their way out (I9).
 """
 
+import gc
 import os
 import sys
 import traceback
@@ -37,6 +38,7 @@ def cli(settings: dict[str, bool], debug: bool) -> None:
 
 
 def main() -> NoReturn:
+    gc.set_threshold(50_000, 20, 100)  # Python's default collects every 700 objects: an eighth of the time of a start
     sys.exit(run(sys.argv[1:]))
 
 

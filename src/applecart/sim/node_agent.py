@@ -50,6 +50,8 @@ class NodeAgent:
         self._context = context
         self._clock = clock
         self._connections: set[asyncio.Transport] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     def add(self, namespace: str, pod: str, container: str) -> Guest:
         guest = Guest(self._clock)
@@ -72,6 +74,10 @@ class NodeAgent:
     async def __aexit__(self, *_: object) -> None:
         await self._runner.cleanup()
 
+    async def until_idle(self) -> None:
+        """Returns when nobody reads or runs anything."""
+        await self._idle.wait()
+
     def cut(self) -> None:
         """Lose every connection at once, as a machine that loses power does."""
         for connection in list(self._connections):
@@ -90,10 +96,13 @@ class NodeAgent:
         transport = request.transport
         self._connections.add(transport)
         self.running += 1
+        self._idle.clear()
         try:
             return await handler(request)
         finally:
             self.running -= 1
+            if not self.running:
+                self._idle.set()
             self._connections.discard(transport)
 
     def _guest(self, request: web.Request) -> Guest:

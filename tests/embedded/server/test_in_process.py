@@ -15,7 +15,7 @@ from applecart.clock import Clock, VirtualClock, run_virtual
 from applecart.embedded.auth.user import AUTHENTICATED, User
 from applecart.embedded.server.server import RunningApi, running_api
 from applecart.embedded.store.log import MemoryLog
-from applecart.embedded.store.record import Entry
+from applecart.embedded.store.record import Change, Entry
 from applecart.errors import DeadlineExceeded, Unreachable
 from applecart.kube.client import Client
 from applecart.kube.transport import Request, Response
@@ -87,8 +87,13 @@ def events(chunk: bytes) -> list[tuple[str, str]]:
 
 async def test_others_get_a_turn_while_a_request_and_its_answer_are_on_their_way(running: RunningApi) -> None:
     story: list[str] = []
-    running.store.on_commit("configmaps", lambda _: asyncio.get_running_loop().call_soon(story.append, "after the commit"))
-    asyncio.get_running_loop().call_soon(story.append, f"before the call {names(running)}")
+    loop = asyncio.get_running_loop()
+
+    def committed(_: Change) -> None:
+        loop.call_soon(story.append, "after the commit")
+
+    running.store.on_commit("configmaps", committed)
+    loop.call_soon(lambda: story.append(f"before the call {names(running)}"))
     await running.transport().send(posted("a"))
     story.append("answered")
     assert story == ["before the call []", "after the commit", "answered"]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from applecart.api.meta import Key
-from applecart.embedded.store.log import StoreFailed
+from applecart.embedded.store.log import BOOT_JUMP, StoreFailed
 from applecart.embedded.store.record import NOTHING, Op, Record, Traits
 from applecart.embedded.store.sealing import load_or_make_key
-from applecart.embedded.store.sqlite_log import SqliteLog
+from applecart.embedded.store.sqlite_log import ROWS_AT_ONCE, SqliteLog
 from applecart.embedded.store.store import Store
 from applecart.errors import BadInput
 from tests.embedded.store.conftest import take_in
@@ -167,6 +167,89 @@ async def test_checkpoints_empty_the_write_ahead_log(tmp_path: Path) -> None:
     await last
     assert log.wal_bytes > 500_000
     await log.checkpoint()
+    await log.checkpoint(truncate=True)
+    assert log.wal_bytes == 0
+    await store.aclose()
+
+
+def test_a_file_whose_creation_was_cut_off_is_made_again(tmp_path: Path) -> None:
+    database = sqlite3.connect(tmp_path / "store.db")
+    database.executescript("CREATE TABLE half(a); DROP TABLE half;")
+    database.close()
+    assert (tmp_path / "store.db").stat().st_size > 0
+    log = SqliteLog(tmp_path / "store.db", load_or_make_key(tmp_path / "secrets.key"))
+    assert list(log.current()) == []
+    log._database.close()
+
+
+async def test_more_rows_than_fit_one_statement_are_one_commit(tmp_path: Path) -> None:
+    store, log = open_store(tmp_path)
+    published: list[int] = []
+    store.on_commit("configmaps", lambda change: published.append(change.revision))
+    first = put(store, "configmaps", "first", b"{}")
+    many = [put(store, f"kind{number % 7}", f"c{number}", b"{}") for number in range(5 * ROWS_AT_ONCE)]
+    await asyncio.gather(first, *many)
+    await store.aclose()
+    store, _ = open_store(tmp_path)
+    assert sum(len(store.table(label)) for label in store.labels()) == 5 * ROWS_AT_ONCE + 1
+    await store.aclose()
+
+
+async def test_a_revision_is_not_given_out_again_after_its_deletion_was_compacted(tmp_path: Path) -> None:
+    store, log = open_store(tmp_path)
+    for _ in range(BOOT_JUMP // 2 + 300):
+        await put(store, "configmaps", "c", b"{}")
+        last = store.next_revision()
+        await store.write("configmaps", Op.DELETED, Record(Key("ns", "c"), last, b"{}", Traits("", NOTHING, NOTHING)))
+    await store.compact(last)
+    await store.aclose()
+    store, _ = open_store(tmp_path)
+    assert store.revision > last
+    await store.aclose()
+
+
+async def test_a_failing_compaction_ends_the_log_before_anything_else_is_shown(tmp_path: Path) -> None:
+    """What gathered behind it would otherwise be shown to watchers out of a transaction that is never committed."""
+    store, log = open_store(tmp_path)
+    shown: list[int] = []
+    store.on_commit("configmaps", lambda change: shown.append(change.revision))
+    await put(store, "configmaps", "before", b"{}")
+    acknowledged = store.revision
+    log._database.execute("CREATE TRIGGER broken BEFORE UPDATE ON meta BEGIN SELECT raise(ABORT, 'no'); END")
+    log._database.execute("CREATE TRIGGER broken2 BEFORE INSERT ON meta BEGIN SELECT raise(ABORT, 'no'); END")
+    compaction = asyncio.ensure_future(store.compact(acknowledged))
+    await asyncio.sleep(0)  # it is handed to the writer
+    behind = [put(store, "configmaps", f"behind{number}", b"{}") for number in range(3)]
+    results = await asyncio.gather(compaction, *behind, return_exceptions=True)
+    assert isinstance(results[0], StoreFailed)
+    with pytest.raises(StoreFailed):
+        put(store, "configmaps", "after", b"{}")
+    await store.aclose()
+    database = sqlite3.connect(tmp_path / "store.db")
+    durable = {rev for (rev,) in database.execute("SELECT rev FROM log")}
+    database.close()
+    assert set(shown) <= durable
+    assert acknowledged in durable
+
+
+async def test_a_write_that_cannot_be_stored_at_all_fails_loudly_and_not_in_silence(tmp_path: Path) -> None:
+    store, _ = open_store(tmp_path)
+    with pytest.raises(StoreFailed, match=r"store.db cannot be used"):
+        await put(store, "configmaps", "\ud800", b"{}")  # no text that SQLite can hold
+    await store.aclose()
+
+
+async def test_a_checkpoint_does_not_make_writes_wait_for_a_long_read(tmp_path: Path) -> None:
+    store, log = open_store(tmp_path)
+    await put(store, "configmaps", "a", b"{}")
+    reader = sqlite3.connect(tmp_path / "store.db")
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM log").fetchone()
+    await put(store, "configmaps", "b", b"{}")
+    async with asyncio.timeout(10):  # less than the time that is allowed for a lock
+        await log.checkpoint(truncate=True)
+        await put(store, "configmaps", "c", b"{}")
+    reader.close()
     await log.checkpoint(truncate=True)
     assert log.wal_bytes == 0
     await store.aclose()

@@ -113,7 +113,8 @@ func identityChecks() []check {
 				s.must(err)
 				return got.Status.Allowed
 			})
-			rules, err := client.AuthorizationV1().SelfSubjectRulesReviews().Create(s.ctx, &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: s.namespace}}, metav1.CreateOptions{})
+			asked := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: s.namespace}}
+			rules, err := client.AuthorizationV1().SelfSubjectRulesReviews().Create(s.ctx, asked, metav1.CreateOptions{})
 			s.must(err)
 			found := false
 			for _, rule := range rules.Status.ResourceRules {

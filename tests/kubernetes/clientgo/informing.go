@@ -142,7 +142,11 @@ func informerChecks() []check {
 				s.must(err)
 			}
 			s.must(objects.Delete(s.ctx, "a", metav1.DeleteOptions{}))
-			s.until("the deletion is told", func() bool { guard.Lock(); defer guard.Unlock(); return len(told) > 0 && told[len(told)-1] == "delete3" })
+			s.until("the deletion is told", func() bool {
+				guard.Lock()
+				defer guard.Unlock()
+				return len(told) > 0 && told[len(told)-1] == "delete3"
+			})
 			s.want(fmt.Sprint(told) == "[add0 update1 update2 update3 delete3]", "all changes are told in order: %v", told)
 		}},
 		{"an informer of one label loses what loses the label", func(s *scene) {

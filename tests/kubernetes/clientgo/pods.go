@@ -37,10 +37,14 @@ func richPodSpec() corev1.PodSpec {
 			Ports:          []corev1.ContainerPort{{Name: "web", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}},
 			Resources:      corev1.ResourceRequirements{Requests: small, Limits: small},
 			VolumeMounts:   []corev1.VolumeMount{{Name: "scratch", MountPath: "/scratch", ReadOnly: true}},
-			LivenessProbe:  &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/live", Port: intstr.FromString("web"), Scheme: corev1.URISchemeHTTP}}, PeriodSeconds: 5},
-			ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8080)}}},
+			LivenessProbe:  probe(corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/live", Port: intstr.FromString("web"), Scheme: corev1.URISchemeHTTP}}),
+			ReadinessProbe: probe(corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8080)}}),
 		}},
 	}
+}
+
+func probe(handler corev1.ProbeHandler) *corev1.Probe {
+	return &corev1.Probe{ProbeHandler: handler, PeriodSeconds: 5, TimeoutSeconds: 2, SuccessThreshold: 1, FailureThreshold: 4}
 }
 
 func plainPodSpec() corev1.PodSpec {

@@ -87,7 +87,7 @@ def checked_url(url: str) -> str:
 
 
 def read_duration(text: str) -> timedelta:
-    found = re.fullmatch(r"(\d{1,6})([mhd])", text)
+    found = re.fullmatch(r"([0-9]{1,6})([mhd])", text)
     if found is None:
         raise BadInput(f"--valid {text!r} is no time; write a number and a unit, such as 90m, 24h or 30d")
     return UNITS[found[2]](int(found[1]))

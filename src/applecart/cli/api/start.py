@@ -82,19 +82,19 @@ async def run(options: Options, clock: Clock) -> None:
     async with server:
         gc.collect()
         gc.freeze()  # what was loaded stays; looking at it again in every collection would pause the loop
+        click.echo(told(server))
+        if notice := notice_of_exposure(options.host, server.port):
+            click.echo(notice, err=True)
         nodes = server.running.store.table("nodes")
         work: list[Work] = [partial(ends_with_its_disk, server), partial(watch_size, nodes.__len__)]
-        names = "none"
         if options.with_controllers:
-            from applecart.cli.controllers import small_controllers
+            from applecart.cli.controllers import small_controllers  # after it serves: nobody waits for their import
 
             client = Client(server.running.transport(), clock)
             small = small_controllers(client, clock, server.authority.certificate_pem, server.keys, ends_events=True)
-            names = ", ".join(controller.name for controller in small.controllers)
+            click.echo(f"controllers beside it: {', '.join(controller.name for controller in small.controllers)}")
             work.append(small.run)
-        click.echo(told(server, names))
-        if notice := notice_of_exposure(options.host, server.port):
-            click.echo(notice, err=True)
+        click.echo("Ctrl-C stops it")
         async with in_background(*work):
             await stopping.wait()
 
@@ -104,19 +104,17 @@ async def ends_with_its_disk(server: EmbeddedServer) -> NoReturn:
     raise await server.until_failed()
 
 
-def told(server: EmbeddedServer, controllers: str) -> str:
+def told(server: EmbeddedServer) -> str:
     """What runs, where its files are and what to type."""
     folder = server.folder
     return "\n".join(
         (
             f"applecart {__version__}, Kubernetes API {GIT_VERSION}",
-            f"  api          {server.url}",
-            f"  data         {folder.folder}",
-            f"  requests     {folder.requests}",
-            f"  controllers  {controllers}",
+            f"  api      {server.url}",
+            f"  data     {folder.folder}",
+            f"  requests {folder.requests}",
             "try",
             f"  export KUBECONFIG={shlex.quote(str(folder.admin_kubeconfig))}",
             f"  {kubectl_command()} get namespaces",
-            "Ctrl-C stops it",
         )
     )

@@ -40,6 +40,10 @@ class ResourceMetrics:
     def is_served(self) -> bool:
         return self._scrapes.is_any
 
+    async def refresh(self) -> None:
+        """Have figures that are fresh, if any agent answers."""
+        await self._scrapes.fresh()
+
     async def answer(self, request: ApiRequest, asked: Attributes) -> Answer:
         """One request below the group's path, already authorized."""
         if asked.version != VERSION or asked.subresource or asked.resource not in ("nodes", "pods"):

@@ -106,7 +106,7 @@ def take_in(request: ApiRequest, kind: Kind, document: Document, validation: str
 
 def _take_in_custom(kind: Kind, document: Document, raw: bytes) -> list[str]:
     """Metadata is that of every object; the rest is the schema's. What is unknown or occurs twice, as sentences."""
-    problems = duplicate_fields(raw) if raw else []
+    problems = duplicate_fields(raw, document) if raw else []
     metadata = document.get("metadata")
     if metadata is not None:
         try:

@@ -17,21 +17,21 @@ from aiohttp.web_protocol import RequestHandler
 from applecart.embedded.auth.authenticate import Authenticator
 from applecart.embedded.auth.impersonation import PREFIX, impersonated
 from applecart.embedded.auth.user import ANONYMOUS, User
-from applecart.embedded.refusals import Refusal, too_large, too_many_requests
+from applecart.embedded.refusals import Refusal, bad_request, too_large, too_many_requests
 from applecart.embedded.relay.relay import Relay
 from applecart.embedded.relay.streams import STREAM_PATHS, is_stream_request
 from applecart.embedded.server.api import Api, refused
 from applecart.embedded.server.guard import Guard
-from applecart.embedded.server.messages import Answer, ApiRequest, StreamAnswer
+from applecart.embedded.server.messages import BODY_LIMIT_BYTES, Answer, ApiRequest, StreamAnswer
 from applecart.embedded.server.parameters import is_true
 from applecart.embedded.server.request_log import RequestLog
 from applecart.errors import BadInput
 
-BODY_LIMIT_BYTES = 3 << 20
 MOST_IN_FLIGHT = 400  # requests that are no watches; the real server's default for reads
 RETRY_AFTER_S = 1
 STALLED_S = 60.0  # a stream whose reader takes nothing for so long is cut
-KEEPALIVE_S = 75.0
+KEEPALIVE_S = 75.0  # also the time that the headers of a first request may take
+BODY_S = 60.0  # from the last header to the last byte of the body; the real server ends whole requests then
 STOP_GRACE_S = 2.0
 SWITCHING_PROTOCOLS = 101
 
@@ -74,6 +74,7 @@ class Front:
             logger=_quiet,
             keepalive_timeout=KEEPALIVE_S,
             lingering_time=0,
+            handler_cancellation=True,  # a reader that goes away takes its watch along; writes under way are shielded
         )
         self._runner = web.ServerRunner(server, shutdown_timeout=STOP_GRACE_S)
         await self._runner.setup()
@@ -87,12 +88,14 @@ class Front:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._api.core.store.close_watchers()  # first, or the server would wait for readers that wait for it
         await self._runner.cleanup()
 
     async def _handle(self, raw: web.BaseRequest) -> web.StreamResponse:
         started = self._log.now()
         user = ANONYMOUS
         try:
+            _refuse_garbled(raw)
             user = self._user(raw)
             if self._relay is not None and is_stream_request(raw):
                 return await self._upgrade(self._relay, raw, user, started)
@@ -146,9 +149,14 @@ class Front:
         body = b""
         if raw.body_exists:
             try:
-                body = await raw.read()
+                async with asyncio.timeout(BODY_S):
+                    body = await raw.read()
             except web.HTTPRequestEntityTooLarge:
                 raise too_large(BODY_LIMIT_BYTES) from None
+            except web.RequestPayloadError:  # compressed, and not as its header says; or cut off
+                raise bad_request("the body of the request cannot be read as its headers say") from None
+            except TimeoutError:
+                raise Refusal(408, "Timeout", f"the body did not arrive within {BODY_S:g} s") from None
         query: dict[str, str] = {}
         if raw.query_string:
             for name, value in raw.query.items():
@@ -182,6 +190,16 @@ class Front:
 def _logged_path(raw: web.BaseRequest) -> str:
     """Without the query of exec, which is a command line and may hold what nobody else shall read (I9)."""
     return raw.path if raw.path.endswith(STREAM_PATHS) else raw.path_qs
+
+
+def _refuse_garbled(raw: web.BaseRequest) -> None:
+    """What is no UTF-8 in a header cannot be shown, logged or stored, wherever it would end up."""
+    for value in raw.headers.values():
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise bad_request("a header of the request is not valid UTF-8") from None
 
 
 def _tell(response: web.StreamResponse, answer: Answer | StreamAnswer) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from applecart.embedded.auth.user import User
 
 JSON = "application/json"
+BODY_LIMIT_BYTES = 3 << 20  # of a request, as on the real server
 
 
 @dataclass(slots=True)

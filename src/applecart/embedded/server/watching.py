@@ -84,7 +84,7 @@ async def stream(core: Core, kind: Kind, selection: Selection, options: WatchOpt
             except Compacted:
                 yield too_old(options.revision, table.floor)
                 return
-        shows = _Shows(form, selection)
+        shows = _Shows(form, selection, after=options.revision or 0)
         for first in range(0, len(records), INITIAL_SLICE):
             yield b"".join(shows.record(ADDED, record) for record in records[first : first + INITIAL_SLICE])
             await asyncio.sleep(0)
@@ -129,7 +129,8 @@ def _next_bookmark(now: float, end: float) -> float:
 class _Shows:
     """What one reader sees of the changes."""
 
-    def __init__(self, form: Form, selection: Selection) -> None:
+    def __init__(self, form: Form, selection: Selection, after: int) -> None:
+        self._after = after  # a reader may be ahead of a store that was restored; what it has seen is not told again
         self._form = form
         self._matches = selection.matches
         self._namespace = selection.namespace
@@ -144,6 +145,8 @@ class _Shows:
 
     def _change(self, change: Change) -> bytes:
         record, previous = change.record, change.previous
+        if change.revision <= self._after:
+            return b""
         if self._namespace is not None and record.key.namespace != self._namespace:
             return b""
         was = previous is not None and (self._takes_all or self._matches(previous))

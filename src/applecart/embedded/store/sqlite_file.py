@@ -5,6 +5,7 @@ could come back with other content, and informers would skip it without an error
 """
 
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 from applecart.errors import BadInput
@@ -22,6 +23,7 @@ PRAGMA wal_autocheckpoint=0;
 """
 _CREATE = f"""
 PRAGMA auto_vacuum=INCREMENTAL;
+BEGIN;
 PRAGMA application_id={APPLICATION_ID};
 PRAGMA user_version={LAYOUT};
 CREATE TABLE resource(id INTEGER PRIMARY KEY, label TEXT NOT NULL UNIQUE);
@@ -29,6 +31,7 @@ CREATE TABLE log(rev INTEGER PRIMARY KEY, res INTEGER NOT NULL, ns TEXT NOT NULL
                  op INTEGER NOT NULL, value BLOB NOT NULL);
 CREATE INDEX log_key ON log(res, ns, name, rev);
 CREATE TABLE meta(k TEXT PRIMARY KEY, v NOT NULL);
+COMMIT;
 """
 
 
@@ -40,10 +43,10 @@ def connect(file: Path) -> sqlite3.Connection:
 
 def open_database(file: Path) -> sqlite3.Connection:
     """Open or create the database. Raises BadInput with a sentence for every way in which it is not usable."""
-    is_new = not file.exists() or file.stat().st_size == 0
     try:
         database = connect(file)
-        if is_new:
+        # Not whether the file is there: one whose creation was cut off is there, and rolled back to nothing by this look.
+        if database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
             database.executescript(_CREATE)
         else:
             _refuse_foreign(file, database)
@@ -57,9 +60,10 @@ def open_database(file: Path) -> sqlite3.Connection:
 
 
 def close_cleanly(database: sqlite3.Connection) -> None:
-    """Leave one whole file behind, with a note that nothing needs to be checked."""
-    set_meta(database, "clean", 1)
-    database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    """Leave one whole file behind, with a note that nothing needs to be checked; on a full disk, what is durable anyway."""
+    with suppress(sqlite3.Error):
+        set_meta(database, "clean", 1)
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     database.close()
 
 
@@ -72,7 +76,7 @@ def set_meta(database: sqlite3.Connection, name: str, value: int) -> None:
     database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
 
-def explain(file: Path, error: sqlite3.Error) -> str:
+def explain(file: Path, error: Exception) -> str:
     """What a person can do about a failing database."""
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_FULL:

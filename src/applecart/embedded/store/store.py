@@ -16,6 +16,7 @@ from applecart.embedded.store.log import Compacted, Log, StoreFailed
 from applecart.embedded.store.record import NOTHING, Change, Entry, Op, Record, Traits
 from applecart.embedded.store.table import Table
 from applecart.embedded.store.watcher import Watcher
+from applecart.errors import BadInput
 
 TakeIn = Callable[[str, bytes], tuple[bytes, Traits]]  # an older value as it is served today, and its traits
 
@@ -35,18 +36,22 @@ class Store:
 
     def start(self) -> None:
         """Read what exists and take writes from now on."""
-        rows = list(self._log.current())
+        records = [(label, self._taken_in(label, *row)) for label, row in self._log.current()]
         self._log.start(self._publish, self._fail)
         self._revision = self._tip_revision = self._boot = self._log.revision
-        for label, (key, revision, value) in rows:
-            self.table(label).load(Record(key, revision, *self._take_in(label, value)))
+        for label, record in records:
+            self.table(label).load(record)
         for table in self._tables.values():
             table.sort()
-        self.load_count = len(rows)
+        self.load_count = len(records)
 
-    async def aclose(self) -> None:
+    def close_watchers(self) -> None:
+        """End all watches in an orderly way; their readers come back later, or to somebody else."""
         for table in self._tables.values():
             table.close_watchers()
+
+    async def aclose(self) -> None:
+        self.close_watchers()
         await self._log.aclose()
 
     def on_failure(self, listener: Callable[[StoreFailed], None]) -> None:
@@ -82,7 +87,7 @@ class Store:
             return self.table(label).records_at(revision, namespace, after)
         except Compacted:
             rows = await self._log.history(label, namespace, revision)
-        return [Record(key, rev, *self._take_in(label, value)) for key, rev, value in rows if after is None or key > after]
+        return [self._taken_in(label, key, rev, value) for key, rev, value in rows if after is None or key > after]
 
     # Writing
 
@@ -106,7 +111,7 @@ class Store:
         """Take a resource's objects in again: its schema or what its selectors may ask for has changed."""
         table = self.table(label)
         for record in table.records():
-            table.renew(Record(record.key, record.revision, *self._take_in(label, record.value)))
+            table.renew(self._taken_in(label, record.key, record.revision, record.value))
 
     def settled(self, revision: int) -> "asyncio.Future[None] | None":
         """What to wait for before anybody may hear of a revision; None when it is durable."""
@@ -120,8 +125,18 @@ class Store:
         """Forget what was overwritten up to a revision. Watches that resume are served from the rings all the same."""
         await self._log.compact(revision)
 
+    def _taken_in(self, label: str, key: Key, revision: int, value: bytes) -> Record:
+        try:
+            return Record(key, revision, *self._take_in(label, value))
+        except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError):
+            # The database is whole and what it holds is not: no check of its pages could tell.
+            raise BadInput(
+                f"{label} {key} at revision {revision} is no readable object: its row was damaged or altered; "
+                "run: applecart api restore"
+            ) from None
+
     def _publish(self, batch: Sequence[Entry]) -> None:
-        touched: set[Watcher] = set()
+        touched: dict[Watcher, None] = {}
         for entry in batch:
             change = self.table(entry.label).publish(entry.op, entry.record, touched)
             for listener in self._listeners.get(entry.label, ()):

@@ -29,8 +29,8 @@ class Table:
         self._keys: list[Key] = []  # sorted, which is the order of lists
         self._on_the_way: dict[Key, tuple[int, Record | None]] = {}
         self._ring: deque[Change] = deque()
-        self._watchers_of_all: set[Watcher] = set()
-        self._watchers_of: defaultdict[tuple[str, str], set[Watcher]] = defaultdict(set)
+        self._watchers_of_all: dict[Watcher, None] = {}  # in the order of their coming: the same seed gives the same run
+        self._watchers_of: defaultdict[tuple[str, str], dict[Watcher, None]] = defaultdict(dict)
 
     def __len__(self) -> int:
         return len(self._committed)
@@ -54,7 +54,7 @@ class Table:
         """A write was handed to the log."""
         self._on_the_way[record.key] = (record.revision, None if op is Op.DELETED else record)
 
-    def publish(self, op: Op, record: Record, touched: set[Watcher]) -> Change:
+    def publish(self, op: Op, record: Record, touched: dict[Watcher, None]) -> Change:
         """A write is durable: show it to readers and offer it to watchers."""
         key = record.key
         if (waiting := self._on_the_way.get(key)) and waiting[0] == record.revision:
@@ -75,7 +75,7 @@ class Table:
             self.floor = self._ring.popleft().revision
         for watcher in self._interested(change):
             watcher.offer(change)
-            touched.add(watcher)
+            touched[watcher] = None
         return change
 
     def renew(self, record: Record) -> None:
@@ -130,11 +130,11 @@ class Table:
 
     def watch(self, scope: Scope) -> Watcher:
         watcher = Watcher(scope)
-        self._group_of(scope).add(watcher)
+        self._group_of(scope)[watcher] = None
         return watcher
 
     def unwatch(self, watcher: Watcher) -> None:
-        self._group_of(watcher.scope).discard(watcher)
+        self._group_of(watcher.scope).pop(watcher, None)
         for place in [place for place, group in self._watchers_of.items() if not group]:
             del self._watchers_of[place]
 
@@ -142,7 +142,7 @@ class Table:
         for watcher in [*self._watchers_of_all, *(one for group in self._watchers_of.values() for one in group)]:
             watcher.close()
 
-    def _group_of(self, scope: Scope) -> set[Watcher]:
+    def _group_of(self, scope: Scope) -> dict[Watcher, None]:
         # The narrowest of the three: a name is one object, a node a few.
         if scope.name is not None:
             return self._watchers_of["name", scope.name]

@@ -5,6 +5,7 @@ not what the document would be written as: that is how most clients write. Chang
 """
 
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -13,6 +14,10 @@ from applecart.embedded.field_errors import quoted
 from applecart.embedded.structure.conform import MAX_REPORTED, Conformed
 from applecart.embedded.structure.table import StructType, ValueType
 
+_NAME_END = b'":'
+_ESCAPED_QUOTE = rb"\u0022"
+_LOOSE_NAME_END = re.compile(rb'"\s+:')
+
 
 class _Pairs(list[tuple[str, Any]]):
     """An object with all its members, also those that occur twice."""
@@ -20,16 +25,16 @@ class _Pairs(list[tuple[str, Any]]):
 
 def strict_problems(raw: bytes, document: Any, conformed: Conformed, type: StructType) -> list[str]:
     """Sentences such as `duplicate field "data"`, in the order of the text. `document` is what `raw` was decoded to."""
-    if msgspec.json.encode(document) == raw or not _has_duplicates(raw):
+    if _has_as_many_members(raw, document) or not _has_duplicates(raw):
         return conformed.problems
     found: dict[str, None] = {}
     _look_into(json.loads(raw, object_pairs_hook=_Pairs), ValueType("struct", "", type.name), "", found)
     return list(found)[:MAX_REPORTED]
 
 
-def duplicate_fields(raw: bytes) -> list[str]:
+def duplicate_fields(raw: bytes, document: Any) -> list[str]:
     """The same for a document of which no type is known: only what occurs twice."""
-    if not _has_duplicates(raw):
+    if _has_as_many_members(raw, document) or not _has_duplicates(raw):
         return []
     found: dict[str, None] = {}
     _look_for_doubles(json.loads(raw, object_pairs_hook=_Pairs), "", found)
@@ -48,6 +53,18 @@ def _look_for_doubles(value: Any, path: str, found: dict[str, None]) -> None:
     elif isinstance(value, list):
         for index, each in enumerate(value):
             _look_for_doubles(each, f"{path}[{index}]", found)
+
+
+def _has_as_many_members(raw: bytes, document: Any) -> bool:
+    """Whether the text surely has no member twice: then it has one more than what it was decoded to.
+
+    Members are counted by the quote and colon behind their names; a text in which that could be written otherwise is not
+    judged here."""
+    return (
+        raw.count(_NAME_END) == msgspec.json.encode(document).count(_NAME_END)
+        and _ESCAPED_QUOTE not in raw
+        and _LOOSE_NAME_END.search(raw) is None
+    )
 
 
 def _has_duplicates(raw: bytes) -> bool:

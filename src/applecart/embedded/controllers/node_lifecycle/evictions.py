@@ -28,7 +28,7 @@ from applecart.kube.results import DONE, Result, again_in
 from applecart.kube.workqueue import WorkQueue
 from applecart.observe.logs import logger
 
-WORKERS = 8
+WORKERS = 8  # Pods at a time; most of the work is waiting for the API
 TICK_S = 0.001  # a rest of time so short that a timer for it might not move a clock
 REASON = "DeletionByTaintManager"
 MESSAGE = "Taint manager: deleting due to NoExecute taint"
@@ -78,12 +78,14 @@ class Evictions:
                 self._recorder.event(pod, NORMAL, EVENT, f"Cancelling deletion of Pod {key}")
             return DONE
         now_s = self._clock.monotonic()
-        left_s = self._seen_since_s(pod, now_s) + stay_s - now_s
+        since_s = self._seen_since_s(pod, now_s)
+        left_s = since_s + stay_s - now_s
         if left_s > TICK_S:
             return again_in(timedelta(seconds=left_s))
-        if False:
+        if stay_s > 0 and not self._heartbeats.is_attentive(now_s):
             return again_in(timedelta(seconds=self._timing.look_every_s))
-        if not await self._must_leave(pod, node):
+        live_stay_s = await self._live_stay_s(pod, node)
+        if live_stay_s is FOREVER or since_s + live_stay_s - now_s > TICK_S:
             return again_in(timedelta(seconds=self._timing.look_every_s))
         await self._evict(pod)
         return DONE
@@ -95,13 +97,15 @@ class Evictions:
         self._since[pod.key] = (pod.uid, since_s)
         return since_s
 
-    async def _must_leave(self, pod: Pod, node: Node) -> bool:
-        """What the API holds now: the cache may not have heard yet that the taint is gone or the host back."""
+    async def _live_stay_s(self, pod: Pod, node: Node) -> float | None:
+        """By what the API holds now: the cache may not have heard yet that the taint is gone or the host back."""
         try:
             live = await self._client.get(Node, node.key)
         except NotFound:
-            return False
-        return live.uid == node.uid and tolerated_s(pod.spec.tolerations, taints_that_still_evict(live)) is not FOREVER
+            return FOREVER
+        if live.uid != node.uid:
+            return FOREVER
+        return tolerated_s(pod.spec.tolerations, taints_that_still_evict(live))
 
     async def _evict(self, pod: Pod) -> None:
         self._recorder.event(pod, NORMAL, EVENT, f"Marking for deletion Pod {pod.key}")

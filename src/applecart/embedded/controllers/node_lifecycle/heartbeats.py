@@ -76,6 +76,10 @@ class Heartbeats:
         for beat in self._beats.values():
             beat.heard_s = now_s
 
+    def distrust(self) -> None:
+        """The API could not be read: nothing may be concluded now, and the next look counts as after a gap."""
+        self._looked_s = None
+
     def is_attentive(self, now_s: float) -> bool:
         """Whether the last look is recent enough to act on."""
         return self._looked_s is not None and now_s - self._looked_s <= self._timing.longest_gap_s
@@ -83,4 +87,4 @@ class Heartbeats:
     def is_silent(self, name: str) -> bool:
         """Nothing was heard for the whole grace period, as of the last look."""
         beat = self._beats.get(name)
-        return beat is not None and self._looked_s is not None and self._looked_s - beat.heard_s > beat.grace_s
+        return self._looked_s is not None and beat is not None and self._looked_s - beat.heard_s > beat.grace_s

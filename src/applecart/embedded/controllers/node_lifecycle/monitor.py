@@ -1,12 +1,13 @@
 """Looks at all Nodes every few seconds: who is silent, how the fleet looks as a whole, whose Pods may have to leave.
 
-A look waits until the API can be read: while it cannot (`Informer.following`), no look happens and no silence counts, and the
-first look after such a gap treats everybody as after a restart. The same when the whole fleet was dark and a Node comes back.
-Only decides and queues; `nodes.py` and `evictions.py` act.
+A look waits until the API can be read: the watches are open (`Informer.following`) and a small live read is answered in time,
+which a connection that died unnoticed cannot fake. While that is not so no look happens and no silence counts, and the first
+look afterwards treats everybody as after a restart (I12). Only decides and queues; `nodes.py` and `evictions.py` act.
 """
 
 import asyncio
 from collections.abc import Callable
+from contextlib import aclosing
 
 from applecart.api.coordination import Lease
 from applecart.api.events import NORMAL
@@ -19,7 +20,9 @@ from applecart.embedded.controllers.node_lifecycle.nodes import LEASES
 from applecart.embedded.controllers.node_lifecycle.taints import is_told_to_leave, lost_key
 from applecart.embedded.controllers.node_lifecycle.timing import Timing
 from applecart.embedded.controllers.node_lifecycle.verdict import was_ready
+from applecart.errors import ApplecartError
 from applecart.kube.cache import Change
+from applecart.kube.client import Client
 from applecart.kube.events import Recorder
 from applecart.kube.informer import Informer
 from applecart.observe.logs import logger
@@ -30,6 +33,7 @@ log = logger(__name__)
 class Monitor:
     def __init__(
         self,
+        client: Client,
         nodes: Informer[Node],
         leases: Informer[Lease],
         heartbeats: Heartbeats,
@@ -37,6 +41,7 @@ class Monitor:
         clock: Clock,
         timing: Timing,
     ) -> None:
+        self._client = client
         self._nodes = nodes
         self._leases = leases
         self._heartbeats = heartbeats
@@ -53,10 +58,31 @@ class Monitor:
         while True:
             await self._nodes.following()
             await self._leases.following()
-            if self._look(self._clock.monotonic()):
-                after_gap()
-            looked()
+            try:
+                if not await self._can_read():
+                    self._heartbeats.distrust()
+                    continue
+                if self._look(self._clock.monotonic()):
+                    after_gap()
+                looked()
+            except Exception:
+                log.exception("looking at the Nodes failed unexpectedly, looking again")
             await asyncio.sleep(self._timing.look_every_s)
+
+    async def _can_read(self) -> bool:
+        began_s = self._clock.monotonic()
+        try:
+            async with (
+                asyncio.timeout(self._timing.look_every_s),
+                aclosing(self._client.pages(Lease, LEASES, page_size=1)) as pages,
+            ):
+                await anext(pages)
+        except (ApplecartError, TimeoutError):
+            return True
+            # One that is refused at once must not be asked without a pause.
+            await asyncio.sleep(max(0.0, began_s + self._timing.look_every_s - self._clock.monotonic()))
+            return False
+        return True
 
     def may_execute(self, node: Node) -> bool:
         """Whether a lost Node may have the taint that makes Pods leave; until the fleet was looked at, what stands stays."""

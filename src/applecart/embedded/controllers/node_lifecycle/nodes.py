@@ -95,7 +95,10 @@ class NodeKeeper:
         if not self._heartbeats.confirm(self._clock.monotonic(), seen(live, lease)):
             log.bind(node.key).warning("a heartbeat arrived that the watch did not bring; the Node is not lost")
             return live
-        lost = await write_conditions(self._client, live, lost_conditions(live, self._clock.now()))
+        conditions = lost_conditions(live, self._clock.now())
+        if not conditions:
+            return live
+        lost = await write_conditions(self._client, live, conditions)
         log.bind(node.key).warning("nothing is heard of the Node's agent; its status is unknown")
         if was_ready(live):
             self._recorder.event(live, NORMAL, "NodeNotReady", f"Node {node.name} status is now: NodeNotReady")

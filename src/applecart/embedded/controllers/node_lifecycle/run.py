@@ -38,7 +38,7 @@ async def run_node_lifecycle(
     of_nodes = Recorder(client, NODE_COMPONENT, clock)
     of_evictions = Recorder(client, EVICTION_COMPONENT, clock)
     heartbeats = Heartbeats(timing)
-    monitor = Monitor(nodes, leases, heartbeats, of_nodes, clock, timing)
+    monitor = Monitor(client, nodes, leases, heartbeats, of_nodes, clock, timing)
     keeper = NodeKeeper(client, nodes, pods, heartbeats, monitor.may_execute, of_nodes, clock)
     evictions = Evictions(client, nodes, pods, heartbeats, of_evictions, clock, timing)
     queue: WorkQueue[Key] = WorkQueue(clock)

@@ -31,7 +31,7 @@ from applecart.kube.errors import NotFound
 from applecart.kube.informer import Informer
 from applecart.observe.logs import logger
 
-AT_A_TIME = 8
+AT_A_TIME = 8  # Pods; more would crowd out others at the API without being done sooner
 
 log = logger(__name__)
 
@@ -59,7 +59,10 @@ class PodGarbage:
         while True:
             await self._nodes.following()
             await self._pods.following()
-            await self.sweep()
+            try:
+                await self.sweep()
+            except Exception:
+                log.exception("a sweep failed unexpectedly, sweeping again")
             await asyncio.sleep(self._patience.sweep_every_s)
 
     async def sweep(self) -> None:

@@ -1,0 +1,85 @@
+"""Who hears of a change, in which order, and when a watch is over."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from applecart.clock import Clock, SystemClock
+from applecart.embedded.server.server import EmbeddedServer
+from applecart.embedded.store.watcher import Watcher
+from applecart.kube.client import Client
+from applecart.kube.connect import connect
+from applecart.kube.transport import Request
+from tests.kube.embedded_api import serving
+from tests.kube.objects import config_map
+from tests.virtual_time import elapse
+
+MAPS = "/api/v1/namespaces/ci/configmaps"
+
+
+async def test_watchers_hear_of_a_change_in_the_order_in_which_they_began(clock: Clock) -> None:
+    """A fleet on virtual time is the same run for the same seed only if nothing follows memory addresses."""
+    async with serving(clock, ["ci"]) as running:
+        transport, heard = running.transport(), []
+
+        async def follow(number: int) -> None:
+            stream = await transport.open(Request("GET", MAPS, (("watch", "1"),)))
+            await stream.read()
+            heard.append(number)
+            await stream.aclose()
+
+        followers = [asyncio.create_task(follow(number)) for number in range(12)]
+        await elapse(1)
+        await Client(transport, clock).create(config_map("ci", "a"))
+        await asyncio.gather(*followers)
+        assert heard == list(range(12))
+
+
+async def test_a_watch_from_a_later_revision_hears_only_what_comes_after_it(clock: Clock) -> None:
+    """As after a restore: the reader has seen revisions that the store gives out only now."""
+    async with serving(clock, ["ci"]) as running:
+        transport = running.transport()
+        query = (("watch", "1"), ("resourceVersion", str(running.store.revision + 3)), ("timeoutSeconds", "5"))
+        stream = await transport.open(Request("GET", MAPS, query))
+        reading = asyncio.create_task(stream.read())
+        await elapse(1)
+        for number in range(1, 6):
+            await Client(transport, clock).create(config_map("ci", f"n-{number}"))
+        lines = (await reading).splitlines()
+        while chunk := await stream.read():
+            lines += chunk.splitlines()
+        assert [json.loads(line)["object"]["metadata"]["name"] for line in lines] == ["n-4", "n-5"]
+
+
+@pytest.mark.real_time
+async def test_a_watch_whose_reader_went_away_is_over(tmp_path: Path) -> None:
+    clock = SystemClock()
+    async with EmbeddedServer(tmp_path, clock) as server:
+        table = server.running.store.table("configmaps")
+        is_over = asyncio.Event()
+        end = table.unwatch
+
+        def noted(watcher: Watcher) -> None:
+            end(watcher)
+            is_over.set()
+
+        table.unwatch = noted  # type: ignore[method-assign]
+        client = Client(connect(str(server.folder.admin_kubeconfig), None, clock, environ={}), clock)
+        stream = await client.open(Request("GET", "/api/v1/configmaps", (("watch", "1"),)))
+        await stream.aclose()
+        await client.aclose()
+        async with asyncio.timeout(30):
+            await is_over.wait()
+
+
+@pytest.mark.real_time
+async def test_a_server_that_stops_ends_its_watches_properly(tmp_path: Path) -> None:
+    clock = SystemClock()
+    async with EmbeddedServer(tmp_path, clock) as server:
+        client = Client(connect(str(server.folder.admin_kubeconfig), None, clock, environ={}), clock)
+        stream = await client.open(Request("GET", "/api/v1/configmaps", (("watch", "1"),)))
+        reading = asyncio.create_task(stream.read())
+    assert await reading == b""
+    await client.aclose()

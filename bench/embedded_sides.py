@@ -18,8 +18,7 @@ import yaml
 
 from applecart.clock import SystemClock
 from applecart.embedded.binaries.cluster import Options, RealCluster
-from applecart.embedded.server.data_folder import DataFolder
-from applecart.embedded.trust.pki import write_pair
+from applecart.embedded.trust.pki import load_or_create_authority, write_pair
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.errors import AlreadyExists
@@ -68,9 +67,9 @@ def our_side(data: Path, profile: Path | None = None) -> Iterator[Side]:
             if not url:
                 raise SystemExit("our server did not start; its words are above")
             now = SystemClock().now()
-            files = DataFolder(data)
-            user = write_pair(files.pki, "bench", files.authority(now).issue_client(USER, (), now))
-            ca, admin = files.pki / "ca.crt", files.admin_kubeconfig
+            pki = data / "pki"
+            user = write_pair(pki, "bench", load_or_create_authority(pki, "ca", now).issue_client(USER, (), now))
+            ca, admin = pki / "ca.crt", data / "admin.kubeconfig"
             yield Side("ours", url, ca, user.certificate, user.key, admin, (process.pid,), started_in_s)
         finally:
             process.stdin.close()

@@ -7,7 +7,7 @@ import sys
 import click
 import pytest
 
-from applecart.cli import main as module
+from applecart.cli.lazy_group import LazyGroup
 from applecart.cli.main import COMMANDS, run
 from applecart.errors import BadInput, Unreachable
 from applecart.secrets import Secret
@@ -24,7 +24,7 @@ def ends_with(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
     def command() -> None:
         raise errors[0]
 
-    monkeypatch.setattr(module._LazyGroup, "get_command", lambda *_: command)
+    monkeypatch.setattr(LazyGroup, "get_command", lambda *_: command)
     return errors
 
 

@@ -32,7 +32,7 @@ def backed_up(folder: DataFolder, target: Path, *, with_keys: bool = True) -> Ma
     return back_up(folder, target, NOW, with_keys=with_keys, progress=lambda done, total: None)
 
 
-async def test_the_file_has_the_database_and_the_keys_and_is_its_owners_alone(folder: DataFolder, tmp_path: Path) -> None:
+def test_the_file_has_the_database_and_the_keys_and_is_its_owners_alone(folder: DataFolder, tmp_path: Path) -> None:
     target = tmp_path / "backup.tar"
     manifest = backed_up(folder, target)
     with tarfile.open(target) as tar:
@@ -61,7 +61,7 @@ async def test_a_backup_replaces_the_one_before(folder: DataFolder, tmp_path: Pa
     assert tarfile.is_tarfile(target)
 
 
-async def test_a_copy_that_fails_leaves_the_target_as_it_was(folder: DataFolder, tmp_path: Path) -> None:
+def test_a_copy_that_fails_leaves_the_target_as_it_was(folder: DataFolder, tmp_path: Path) -> None:
     target = tmp_path / "backup.tar"
     target.write_text("older")
     content = bytearray(folder.database.read_bytes())

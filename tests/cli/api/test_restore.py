@@ -3,6 +3,7 @@
 import io
 import random
 import tarfile
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -185,10 +186,8 @@ def test_a_file_with_any_damage_is_a_sentence_or_restores(archive: Path, tmp_pat
     for file in list(target.rglob("*")):
         if file.is_file():
             file.unlink()
-    try:
+    with suppress(BadInput):  # and nothing else
         unpack(damaged, target)
-    except BadInput as error:
-        assert str(error)
 
 
 def test_a_missing_file_is_a_sentence(tmp_path: Path) -> None:

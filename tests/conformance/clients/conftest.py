@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from applecart.embedded.binaries.cluster import RealCluster
+from tests.conformance.clients.connection import Connection, shared_widgets
+from tests.conformance.clients.script import document
 from tests.conformance.suite import start_embedded
 
 SERVERS = ("embedded", "real")
@@ -24,3 +26,21 @@ def embedded_kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
 def kubeconfigs(embedded_kubeconfig: Path, real_cluster: RealCluster) -> dict[str, Path]:
     """By the names of SERVERS."""
     return {"embedded": embedded_kubeconfig, "real": real_cluster.kubeconfig}
+
+
+@pytest.fixture(params=SERVERS)
+def kubeconfig(request: pytest.FixtureRequest) -> Path:
+    """Of one server after the other: what holds on the real one is what the embedded one is held to."""
+    kubeconfigs: dict[str, Path] = request.getfixturevalue("kubeconfigs")
+    return kubeconfigs[request.param]
+
+
+@pytest.fixture
+def place(kubeconfig: Path, namespace_name: str) -> str:
+    """A namespace that is this test's alone, on a server that serves Widgets."""
+    connection = Connection(kubeconfig)
+    connection.post("/api/v1/namespaces", document("Namespace", namespace_name))
+    if not connection.serves_widgets():
+        connection.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", shared_widgets())
+        connection.until_widgets_are_served()
+    return namespace_name

@@ -37,18 +37,23 @@ class Runner:
         folder.mkdir(parents=True, exist_ok=True)
         self._fixed = [str(kubectl.program), f"--kubeconfig={kubeconfig}", f"--cache-dir={folder / 'cache'}"]
 
-    def run(self, script: Script, namespace: str) -> dict[str, Said]:
-        """By the arguments of each step, in order."""
+    def run(self, script: Script, namespace: str) -> list[Said]:
+        """What each step answered, in order; the namespace is made first."""
         made = subprocess.run(
             [*self._fixed, "create", "namespace", namespace], capture_output=True, text=True, timeout=STEP_TIMEOUT_S
         )
         assert made.returncode == 0, made.stderr
-        steps = [one for one in script.steps if self._kubectl.minor >= one.since]
-        return {f"{number} {one.arguments}": self._step(one, namespace) for number, one in enumerate(steps)}
+        return [self._step(one, namespace) for one in script.steps_for(self._kubectl.minor)]
 
     def _step(self, step: Step, namespace: str) -> Said:
         if step.meanwhile:
             return self._with_others(step, namespace)
+        deadline_s = time.monotonic() + (STEP_TIMEOUT_S if step.eventually else 0)
+        while (said := self._once(step, namespace)).code != step.code and time.monotonic() < deadline_s:
+            time.sleep(LOOK_EVERY_S)
+        return said
+
+    def _once(self, step: Step, namespace: str) -> Said:
         with self._started(step.arguments, namespace, step.edit) as process:
             try:
                 out, err = process.communicate(step.stdin.replace("{ns}", namespace), timeout=STEP_TIMEOUT_S)
@@ -62,7 +67,9 @@ class Runner:
         out, err = self._folder / "out", self._folder / "err"
         with out.open("w") as to_out, err.open("w") as to_err:
             command = self._command(step.arguments, namespace)
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=to_out, stderr=to_err, env=self._environment(""))
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=to_out, stderr=to_err, env=self._environment("")
+            )
             try:
                 if step.lines:
                     _until(lambda: _lines(out) > 0 or process.poll() is not None)

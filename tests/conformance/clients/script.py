@@ -25,6 +25,8 @@ class Step:
     lines: int = 0
     # Whether both servers must print the same; False where they rightly differ, such as in how many kinds they serve.
     compared: bool = True
+    # Again and again until it is as it must be: a real server tells of a new kind's schema a moment later.
+    eventually: bool = False
     # Kubectl sorts or repeats what it has read in parallel.
     any_order: bool = False
     # The oldest kubectl minor that knows it.
@@ -37,6 +39,10 @@ class Script:
 
     name: str
     steps: tuple[Step, ...]
+
+    def steps_for(self, minor: int) -> list[Step]:
+        """Those that a kubectl of this minor knows."""
+        return [one for one in self.steps if minor >= one.since]
 
 
 def step(arguments: str, *says: str, **options: Any) -> Step:

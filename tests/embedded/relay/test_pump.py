@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from applecart.clock import run_virtual
 from applecart.embedded.relay.frames import FROM_AGENT, FROM_CLIENT
 from applecart.embedded.relay.pump import LOST, pump
+from tests.virtual_time import elapse
 
 SUCCESS = b'\x03{"status":"Success"}'
 
@@ -63,7 +64,7 @@ async def test_frames_go_both_ways_in_their_order() -> None:
     client, agent = MemoryEnd(), MemoryEnd()
     client.says(b"\x00a", "\x00b", b"\x04{}", b"\xff\x00")
     joined = asyncio.create_task(pump(client, agent))
-    await asyncio.sleep(1)
+    await elapse(1)
     agent.says(b"\x01x", b"\x02y", SUCCESS)
     agent.ends(1000)
     await joined
@@ -76,10 +77,10 @@ async def test_a_side_is_read_no_faster_than_the_other_takes() -> None:
     client, agent = MemoryEnd(room=asyncio.Semaphore(3)), MemoryEnd()
     agent.says(*[b"\x01x"] * 100)
     joined = asyncio.create_task(pump(client, agent))
-    await asyncio.sleep(3600)
+    await elapse(3600)
     assert (len(client.told), agent.received) == (3, 4)
     client.room.release()
-    await asyncio.sleep(1)
+    await elapse(1)
     assert (len(client.told), agent.received) == (4, 5)
     joined.cancel()
     await asyncio.gather(joined, return_exceptions=True)
@@ -109,7 +110,7 @@ async def test_a_client_that_goes_closes_the_agent() -> None:
 async def test_a_pump_that_is_cancelled_closes_both() -> None:
     client, agent = MemoryEnd(), MemoryEnd()
     joined = asyncio.create_task(pump(client, agent))
-    await asyncio.sleep(1)
+    await elapse(1)
     joined.cancel()
     await asyncio.gather(joined, return_exceptions=True)
     assert (client.closed_with, agent.closed_with) == (1000, 1000)
@@ -122,7 +123,7 @@ def test_only_frames_of_the_right_channels_pass_and_none_is_changed(typed: list[
         client.says(*typed)
         agent.says(*said)
         joined = asyncio.create_task(pump(client, agent))
-        await asyncio.sleep(1)
+        await elapse(1)
         agent.says(SUCCESS)
         agent.ends(1000)
         await joined

@@ -7,11 +7,6 @@ when the power goes is up to the disk, which is asked for a full synchronisation
 import asyncio
 import random
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from os import kill
 from pathlib import Path
 
 import pytest
@@ -22,9 +17,9 @@ from applecart.kube.backoff import Pace
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.informer import Informer, Tuning
-from tests.embedded.server import power_cut_server
 from tests.embedded.server.power_cut_clients import NAMESPACE, Writer, follow, listed
 from tests.embedded.server.power_cut_ledger import GONE, Ledger
+from tests.embedded.server.power_cut_nursery import nursery
 from tests.kube.chaos_history import History, state_of
 
 ROUNDS = 50
@@ -35,49 +30,6 @@ MOST_COMMITS = 12
 IMPATIENT = Tuning(watch_s=60, pace=Pace(first_s=0.01, longest_s=0.05))
 CONVERGES_WITHIN_S = 60.0
 STOPPED_BY_KILL = -signal.SIGKILL
-
-
-class Nursery:
-    """The program whose servers are cut off."""
-
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self._process = process
-        self.port = 0
-        self.pid = 0
-
-    def start(self, moment: str, commits: int) -> None:
-        assert self._process.stdin
-        self._process.stdin.write(f"start {self.port} {moment} {commits}\n")
-        self._process.stdin.flush()
-        said = self._said()
-        assert said[0] == "ready", said
-        self.pid, self.port = int(said[1]), int(said[2])
-
-    def cut(self) -> None:
-        kill(self.pid, signal.SIGKILL)
-
-    def stop(self) -> None:
-        kill(self.pid, signal.SIGTERM)
-
-    async def ended(self) -> int:
-        said = await asyncio.to_thread(self._said)
-        assert said[0] == "ended", said
-        return int(said[1])
-
-    def _said(self) -> list[str]:
-        assert self._process.stdout
-        return self._process.stdout.readline().split()
-
-
-@contextmanager
-def nursery(data: Path) -> Iterator[Nursery]:
-    command = [sys.executable, power_cut_server.__file__, str(data)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin
-        try:
-            yield Nursery(process)
-        finally:
-            process.kill()
 
 
 @pytest.mark.real_time

@@ -110,7 +110,7 @@ def exported_owners(metadata: Document) -> list[Document]:
 
 
 def _why_left(resource: Resource, document: Document, metadata: Document) -> str | None:
-    label, namespace, name = resource.label, metadata.get("namespace", ""), metadata.get("name", "")
+    label, namespace, name = resource.label, str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
     if metadata.get("deletionTimestamp"):
         return "it is being deleted"
     if label in MADE_BY_CONTROLLERS and _is_controlled(metadata):

@@ -41,8 +41,8 @@ class ResourceMetrics:
         return self._scrapes.is_any
 
     async def refresh(self) -> None:
-        """Have figures that are fresh, if any agent answers."""
-        await self._scrapes.fresh()
+        """Ask the agents now, however fresh the figures are."""
+        await self._scrapes.look()
 
     async def answer(self, request: ApiRequest, asked: Attributes) -> Answer:
         """One request below the group's path, already authorized."""

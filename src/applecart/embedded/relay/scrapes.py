@@ -44,19 +44,24 @@ class Scrapes:
         return bool(self.usage)
 
     async def fresh(self) -> MappingProxyType[str, NodeUsage]:
+        """Figures that are not too old."""
         if self._core.clock.monotonic() - self._taken_s >= FRESH_S:
-            if self._under_way is None:
-                self._under_way = asyncio.create_task(self._take())
-            # Somebody who gives up must not take the figures away from the others who wait for them.
-            await asyncio.shield(self._under_way)
+            await self.look()
         return self.usage
+
+    async def look(self) -> None:
+        """Ask every agent, or wait for the answers to whoever asks already."""
+        if self._under_way is None:
+            self._under_way = asyncio.create_task(self._take())
+        # Somebody who gives up must not take the figures away from the others who wait for them.
+        await asyncio.shield(self._under_way)
 
     async def run(self) -> None:
         """Looks now and then; ends when it is cancelled."""
         try:
             while True:
-                await self.fresh()
-                await asyncio.sleep(LOOK_S)
+                await self.look()
+                await asyncio.sleep(LOOK_S if self.is_any else FRESH_S)
         finally:
             if self._under_way is not None:
                 self._under_way.cancel()

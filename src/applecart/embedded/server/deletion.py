@@ -5,7 +5,7 @@ confirm; a second DELETE may only shorten the wait. The explicit propagation of 
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
 
@@ -17,6 +17,8 @@ from applecart.embedded.times import read_stamp, stamp
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # nothing here is older
+LAST_INSTANT = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)  # that has a timestamp
 POLICIES = ("Background", "Foreground", "Orphan")
 
 
@@ -97,15 +99,24 @@ def _grace(kind: Kind, document: Document, options: DeleteOptions, now: datetime
         if asked is None or asked >= left:
             return Fate.LEAVE
         asked = max(asked, 0)
-        at = read_stamp(metadata["deletionTimestamp"]) + timedelta(seconds=asked - left)
-        metadata["deletionTimestamp"] = stamp(at)
+        at = _moved(read_stamp(metadata["deletionTimestamp"]), asked - left)
+        metadata["deletionTimestamp"] = stamp(at or now)
         metadata["deletionGracePeriodSeconds"] = asked
         return Fate.MARK
     grace_s = kind.rules.grace_period_s(document, asked)
-    metadata["deletionTimestamp"] = stamp(now + timedelta(seconds=grace_s))
+    metadata["deletionTimestamp"] = stamp(_moved(now, grace_s) or LAST_INSTANT)
     metadata["deletionGracePeriodSeconds"] = grace_s
     _count_generation(metadata)
     return Fate.MARK
+
+
+def _moved(at: datetime, by_s: int) -> datetime | None:
+    """An instant so many seconds away; None when the calendar does not reach so far, which a grace may ask for."""
+    try:
+        moved = at + timedelta(seconds=by_s)
+    except OverflowError:
+        return None
+    return moved if EPOCH <= moved <= LAST_INSTANT else None
 
 
 def _set_finalizers(metadata: dict[str, Any], options: DeleteOptions) -> bool:

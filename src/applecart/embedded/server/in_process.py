@@ -91,13 +91,17 @@ class InProcessTransport:
         return InProcessStream(answer, self._streams)
 
     async def aclose(self) -> None:
+        self.refuse()
+        for stream in list(self._streams):
+            stream.cut()
+
+    def refuse(self) -> None:
+        """No more calls, and those under way end; streams may come to their own end."""
         self._is_closed = True
         now_s = asyncio.get_running_loop().time()
         for call in self._calls:
             if not call.expired():
                 call.reschedule(now_s)
-        for stream in list(self._streams):
-            stream.cut()
 
     @asynccontextmanager
     async def _under_way(self, request: Request) -> AsyncIterator[None]:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 SHOWN_BYTES = 4096  # of a body that could not be read
-DEEPEST = 512  # nesting that is still read; msgspec itself stops at about a thousand
+DEEPEST = 200  # nesting that is read; half of what the deepest recursion here bears, and as for YAML
 
 _AT = re.compile(r"\(byte (\d+)\)")
 _UNMARSHAL = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
@@ -19,11 +19,29 @@ class NotJson(ValueError):
 def parse(body: bytes) -> Any:
     """The values of a JSON text. Raises NotJson."""
     try:
-        return msgspec.json.decode(body)
+        value = msgspec.json.decode(body)
+        if body.count(b"{") + body.count(b"[") > DEEPEST and is_too_deep(value):
+            raise NotJson("exceeded max depth")
+        return value
     except RecursionError:
         raise NotJson("exceeded max depth") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise NotJson(_why(body, str(error))) from None
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether a value nests deeper than what may be stored: it would be read in places that recurse."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if type(outer) is dict else outer)
+            if type(inner) is dict or type(inner) is list
+        ]
+        if not level:
+            return False
+    return True
 
 
 def no_object(value: Any) -> str:

@@ -51,6 +51,8 @@ def patcher(given: str, body: bytes, kind: Kind) -> Callable[[Document], Documen
     def change(document: Document) -> Document:
         if given == JSON_PATCH:
             changed = apply_json_patch(document, patch)
+            if isinstance(changed, dict) and json_text.is_too_deep(changed):  # copies of copies
+                raise bad_request("the patch leaves an object that exceeds the max depth")
         elif given == MERGE_PATCH:
             changed = merge(document, patch)
         else:

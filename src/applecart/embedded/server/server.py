@@ -9,7 +9,7 @@ import sqlite3
 import ssl
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -60,9 +60,18 @@ class RunningApi:
     store: Store
     guard: Guard
     identity: Identity
+    _transports: list[InProcessTransport] = field(default_factory=list)
 
     def transport(self, user: User = ADMIN) -> InProcessTransport:
-        return InProcessTransport(self.api, user)
+        """A way in for one user; it ends with the API."""
+        transport = InProcessTransport(self.api, user)
+        self._transports.append(transport)
+        return transport
+
+    def refuse(self) -> None:
+        """Nobody is answered any more."""
+        for transport in self._transports:
+            transport.refuse()
 
 
 @asynccontextmanager
@@ -88,12 +97,14 @@ async def running_api(
     Consequences(core, authorizer, definitions_kind)
     await make_sure(core)
     cleaning = asyncio.create_task(definitions.run())
+    running = RunningApi(Api(core, identity, Pages(core, accounts, address)), store, guard, identity)
     try:
-        yield RunningApi(Api(core, identity, Pages(core, accounts, address)), store, guard, identity)
+        yield running
     finally:
         cleaning.cancel()
         await asyncio.gather(cleaning, return_exceptions=True)
-        await store.aclose()
+        await store.aclose()  # ends the watches; then nobody is answered any more
+        running.refuse()
 
 
 @asynccontextmanager

@@ -32,7 +32,7 @@ async def settle(fleet: Fleet, hosts: tuple[str, ...] = HOSTS) -> None:
         await fleet.pod(pod(f"on-{name}", on=name))
     for name in hosts:
         await fleet.tainted(name)
-    await elapse(30)  # the controller has looked at all of them more than once
+    await elapse(37)  # the controller has seen every renewal so far
 
 
 def nobody_leaves(fleet: Fleet, hosts: tuple[str, ...] = HOSTS) -> bool:

@@ -82,15 +82,6 @@ def test_without_a_recent_look_nothing_may_be_concluded() -> None:
     assert not Heartbeats(TIMING).is_attentive(0)
 
 
-def test_when_the_api_could_not_be_read_the_next_look_is_one_after_a_gap() -> None:
-    heartbeats = watched(55)
-    heartbeats.distrust()
-    assert not heartbeats.is_attentive(56)
-    assert not heartbeats.is_silent("mac-1")
-    assert heartbeats.look(60, [host()])
-    assert not heartbeats.is_silent("mac-1")
-
-
 def test_forgiving_begins_every_grace_period_anew() -> None:
     heartbeats = watched(55)
     heartbeats.forgive(55)

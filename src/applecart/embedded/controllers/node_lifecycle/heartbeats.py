@@ -76,10 +76,6 @@ class Heartbeats:
         for beat in self._beats.values():
             beat.heard_s = now_s
 
-    def distrust(self) -> None:
-        """The API could not be read: nothing may be concluded now, and the next look counts as after a gap."""
-        self._looked_s = None
-
     def is_attentive(self, now_s: float) -> bool:
         """Whether the last look is recent enough to act on."""
         return self._looked_s is not None and now_s - self._looked_s <= self._timing.longest_gap_s

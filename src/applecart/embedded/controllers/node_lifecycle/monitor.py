@@ -60,7 +60,6 @@ class Monitor:
             await self._leases.following()
             try:
                 if not await self._can_read():
-                    self._heartbeats.distrust()
                     continue
                 if self._look(self._clock.monotonic()):
                     after_gap()
@@ -78,7 +77,6 @@ class Monitor:
             ):
                 await anext(pages)
         except (ApplecartError, TimeoutError):
-            return True
             # One that is refused at once must not be asked without a pause.
             await asyncio.sleep(max(0.0, began_s + self._timing.look_every_s - self._clock.monotonic()))
             return False

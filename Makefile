@@ -24,7 +24,7 @@ INSTALL := $(BIN)/uv pip sync --quiet --require-hashes --python $(BIN)/python
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-up: $(VENV)/ready-to-run ## run applecart on this machine until Ctrl-C
+up: $(VENV)/ready-to-run ## run applecart with its own Kubernetes API until Ctrl-C
 	@APPLECART_BINARIES=$${APPLECART_BINARIES:-$$($(BIN)/python tests/kubernetes/build.py --kube $(KUBE) --look)} $(BIN)/applecart up
 
 test: check ## check, then every test that needs no Kubernetes

@@ -1,4 +1,4 @@
-"""The two servers that the rows of the API compare: ours, and kube-apiserver with a durable etcd.
+"""The two servers that the rows of the API compare: `applecart api start`, and kube-apiserver with a durable etcd.
 
 Both get the same namespace, the same Role for the same ordinary user, and the same objects to work on; the load comes as that
 user, by client certificate, so that authentication, RBAC and validation are part of every figure.
@@ -28,7 +28,6 @@ from tests.kubernetes.recipe import DEFAULT_KUBE, folder
 
 USER = "bench-agent"
 CONNECTIONS = 32
-SERVER = (sys.executable, "-m", "bench.embedded_server")
 STOP_S = 10.0
 ROLES = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}"
 VERBS = ["get", "list", "watch", "create", "update", "patch", "delete"]
@@ -55,25 +54,24 @@ class Side:
 
 
 @contextmanager
-def our_side(data: Path, profile: Path | None = None) -> Iterator[Side]:
-    command = [*SERVER, str(data), *([str(profile)] if profile else [])]
+def our_side(data: Path) -> Iterator[Side]:
+    command = [sys.executable, "-m", "applecart", "api", "start", "--data", str(data), "--port", "0", "--no-controllers"]
     began = time.perf_counter()
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         try:
-            url = process.stdout.readline().strip()
+            url = next((word for line in process.stdout for word in line.split() if word.startswith("https://")), "")
             started_in_s = time.perf_counter() - began
             if not url:
                 raise SystemExit("our server did not start; its words are above")
             now = SystemClock().now()
             pki = data / "pki"
             user = write_pair(pki, "bench", load_or_create_authority(pki, "ca", now).issue_client(USER, (), now))
-            ca, admin = pki / "ca.crt", data / "admin.kubeconfig"
-            yield Side("ours", url, ca, user.certificate, user.key, admin, (process.pid,), started_in_s)
+            admin = data / "admin.kubeconfig"
+            yield Side("ours", url, pki / "ca.crt", user.certificate, user.key, admin, (process.pid,), started_in_s)
         finally:
-            process.stdin.close()
-            process.wait(STOP_S)
+            process.terminate()
+            process.communicate(timeout=STOP_S)
 
 
 @contextmanager

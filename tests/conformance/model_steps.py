@@ -206,7 +206,8 @@ def _pages(chance: random.Random, resource: str, name: str) -> tuple[str, Step]:
         pages: list[Any] = []
         token = ""
         while True:
-            answer = await context.admin.get(path_of(context, resource), limit=limit, **({"continue_": token} if token else {}))
+            query = {"limit": limit, **({"continue": token} if token else {})}
+            answer = await context.admin.call("GET", path_of(context, resource), query=query)
             pages.append(told(answer))
             token = answer.body.get("metadata", {}).get("continue", "")
             if not token:
@@ -227,7 +228,7 @@ def _select(chance: random.Random, resource: str, name: str) -> tuple[str, Step]
     )
 
     async def step(context: Context) -> Any:
-        return told(await context.admin.get(path_of(context, resource), **query))
+        return told(await context.admin.call("GET", path_of(context, resource), query=query))
 
     return f"list {resource} with {query}", step
 

@@ -6,6 +6,7 @@ Imported only where they run, because they are a third of what a start has to re
 from applecart.clock import Clock
 from applecart.embedded.auth.token_claims import Bound, legacy_claims_for
 from applecart.embedded.auth.token_keys import TokenKeys
+from applecart.embedded.controllers.expiry.sweep import run_expiry
 from applecart.embedded.controllers.node_lifecycle.run import run_node_lifecycle
 from applecart.embedded.controllers.pod_garbage.run import run_pod_garbage
 from applecart.embedded.controllers.service_accounts.tokens import Sign
@@ -25,6 +26,7 @@ def small_controllers(
     more = [
         Small("node lifecycle", lambda: run_node_lifecycle(client, clock)),
         Small("pod garbage", lambda: run_pod_garbage(client, clock)),
+        Small("expiry", lambda: run_expiry(client, clock, with_events=ends_events)),
     ]
     small = SmallControllers(client, clock, ca_pem, signer(keys), more=more)
     if keys is None:

@@ -6,6 +6,7 @@ certificate of an API server is answered: every user and every node has a certif
 
 import asyncio
 import ssl
+import weakref
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -49,7 +50,7 @@ class NodeAgent:
         self.running = 0  # commands and followed logs under way
         self._context = context
         self._clock = clock
-        self._connections: set[asyncio.Transport] = set()
+        self._connections: weakref.WeakSet[asyncio.Transport] = weakref.WeakSet()
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -72,6 +73,7 @@ class NodeAgent:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self.cut()  # a caller keeps its connections for the next time, and would be waited for
         await self._runner.cleanup()
 
     async def until_idle(self) -> None:
@@ -93,8 +95,7 @@ class NodeAgent:
             return web.Response(status=403, text=f"Forbidden (user={names[0]}, verb=get, resource=nodes, subresource=proxy)")
         self.asked.append(request.path_qs)
         assert isinstance(request.transport, asyncio.Transport)
-        transport = request.transport
-        self._connections.add(transport)
+        self._connections.add(request.transport)
         self.running += 1
         self._idle.clear()
         try:
@@ -103,7 +104,6 @@ class NodeAgent:
             self.running -= 1
             if not self.running:
                 self._idle.set()
-            self._connections.discard(transport)
 
     def _guest(self, request: web.Request) -> Guest:
         namespace, pod, container = (request.match_info[name] for name in ("namespace", "pod", "container"))

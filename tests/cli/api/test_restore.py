@@ -17,8 +17,13 @@ from applecart.cli.api.backup import back_up
 from applecart.cli.api.database_copy import RESTORE_JUMP
 from applecart.cli.api.database_facts import read_facts
 from applecart.cli.api.restore import restore
+from applecart.clock import SystemClock
 from applecart.embedded.server.data_folder import DataFolder
+from applecart.embedded.server.server import offline_api
 from applecart.errors import BadInput
+from applecart.kube.client import Client
+from applecart.kube.errors import Expired
+from applecart.kube.transport import Request
 from tests.cli.api.folders import SECRET_VALUE, make_folder, read
 from tests.cli.commands import refused, running_api
 
@@ -64,6 +69,23 @@ async def test_it_goes_on_far_above_every_revision_that_was_given_out(folder: Da
     facts = read_facts(folder.database)
     assert done.revision == facts.revision == given_out + RESTORE_JUMP
     assert facts.compacted == facts.revision, "no history before it is pretended"
+
+
+async def test_a_client_that_saw_later_revisions_is_told_to_list_anew(folder: DataFolder, archive: Path) -> None:
+    await read(folder, SECRET)
+    given_out = read_facts(folder.database).revision
+    restore(folder.folder, archive, NOW, force=True)
+    watch = (("watch", "true"), ("resourceVersion", str(given_out)))
+    exact = (("resourceVersion", str(given_out)), ("resourceVersionMatch", "Exact"))
+    clock = SystemClock()
+    async with offline_api(folder, clock) as running:
+        client = Client(running.transport(), clock)
+        stream = await client.open(Request("GET", "/api/v1/namespaces", watch))
+        event = msgspec.json.decode(await stream.read())
+        await stream.aclose()
+        assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
+        with pytest.raises(Expired):
+            await client.call(Request("GET", "/api/v1/namespaces", exact))
 
 
 async def test_a_folder_with_a_database_is_left_alone_unless_forced(folder: DataFolder, archive: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.cli.api.folders import make_folder
 from tests.cli.commands import SERVES, WAIT_S, done, read_until, refused, running, running_api
 
 LIMIT_BYTES = 20_000  # a request log of some lines fits below, and what a first start writes does not
@@ -155,10 +156,9 @@ def of_a_later_version(file: Path) -> None:
         (of_a_later_version, "has layout 99"),
     ],
 )
-def test_a_database_that_cannot_be_used_is_a_sentence(damage: Callable[[Path], None], said: str, tmp_path: Path) -> None:
-    with running_api(tmp_path, "--no-controllers") as process:
-        process.terminate()
-        process.wait(WAIT_S)
+@pytest.mark.real_time
+async def test_a_database_that_cannot_be_used_is_a_sentence(damage: Callable[[Path], None], said: str, tmp_path: Path) -> None:
+    await make_folder(tmp_path)
     damage(tmp_path / "store.db")
     assert said in refused(*start(tmp_path))
 
@@ -193,3 +193,25 @@ def test_a_disk_that_fails_ends_it_with_a_sentence(tmp_path: Path) -> None:
     assert "Traceback" not in text
     with running_api(tmp_path):
         assert b"+embedded" in get(tmp_path, "/version")
+
+
+@pytest.mark.kubernetes
+def test_kubectl_works_with_what_it_prints_and_with_an_issued_kubeconfig(kube_programs: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+
+    def kubectl(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+        ours = ["--kubeconfig", str(kubeconfig), "--cache-dir", str(tmp_path / "cache")]
+        command = [str(kube_programs / "kubectl"), *ours, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False)
+
+    with running_api(data):
+        admin, alice = data / "admin.kubeconfig", tmp_path / "alice.kubeconfig"
+        assert "kube-system" in kubectl(admin, "get", "namespaces").stdout
+        issued = done("api", "kubeconfig", "--data", str(data), "--user", "alice", "--group", "ops")
+        alice.write_text(issued.stdout)
+        assert "alice" in kubectl(alice, "auth", "whoami").stdout
+        assert "Forbidden" in kubectl(alice, "get", "namespaces").stderr
+        kubectl(admin, "create", "clusterrolebinding", "ops", "--clusterrole=view", "--group=ops")
+        assert "kube-system" in kubectl(alice, "get", "namespaces").stdout
+        waited = kubectl(admin, "wait", "--for=create", "serviceaccount/default", "--timeout=30s")
+        assert waited.returncode == 0, "a controller gives every namespace its account"

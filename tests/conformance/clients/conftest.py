@@ -12,6 +12,13 @@ from tests.conformance.clients.script import document
 from tests.conformance.suite import start_embedded
 
 SERVERS = ("embedded", "real")
+SLOW_TO_IMPORT = ("test_official.py", "test_kubernetes_asyncio.py", "test_lightkube.py", "test_kr8s.py")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Four client libraries take five seconds to import; a run that leaves their tests out shall not pay for them."""
+    leaves_out = config.getoption("markexpr") == "not kubernetes"
+    return True if leaves_out and collection_path.name in SLOW_TO_IMPORT else None
 
 
 @pytest.fixture(scope="session")

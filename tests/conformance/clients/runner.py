@@ -88,7 +88,8 @@ class Runner:
         return [*self._fixed, f"--namespace={namespace}", *words]
 
     def _environment(self, edit: str) -> dict[str, str]:
-        editor = {"KUBE_EDITOR": f"sed -i {shlex.quote(edit)}"} if edit else {}
+        # With a suffix, because sed of a Mac demands one.
+        editor = {"KUBE_EDITOR": f"sed -i.before {shlex.quote(edit)}"} if edit else {}
         return {"PATH": "/usr/bin:/bin", "HOME": str(self._folder), "TZ": "UTC", **editor}
 
     def _started(self, arguments: str, namespace: str, edit: str) -> subprocess.Popen[str]:

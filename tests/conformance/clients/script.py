@@ -4,10 +4,11 @@ A script runs on two servers and its answers are compared, so a step names only 
 words that must be in the answer so that two equal failures never pass for a success. `{ns}` is the script's own namespace.
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+
+import yaml
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ def step(arguments: str, *says: str, **options: Any) -> Step:
 
 
 def manifest(*documents: dict[str, Any]) -> str:
-    """As a file of manifests; JSON is YAML."""
-    return "\n---\n".join(json.dumps(one) for one in documents) + "\n"
+    """As a file of manifests. Not JSON between dashes: an older kubectl reads a file that begins with { as JSON to its end."""
+    return yaml.safe_dump_all(documents, sort_keys=False)
 
 
 def document(kind: str, name: str, api_version: str = "v1", **rest: Any) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """kr8s: objects that know how to patch, scale, watch and delete themselves."""
 
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +12,22 @@ from kr8s.asyncio.objects import ConfigMap, Pod, new_class
 
 from tests.conformance.clients.connection import VERSIONED
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.real_time]
+pytestmark = [
+    pytest.mark.kubernetes,
+    pytest.mark.real_time,
+    # It knows the minors of its own release only, and says so of every newer one.
+    pytest.mark.filterwarnings("ignore:Kubernetes version:UserWarning"),
+]
 
 POD = {"containers": [{"name": "main", "image": "example.test/image:1"}]}
 
 
 @pytest.fixture
-async def api(kubeconfig: Path, place: str) -> Any:
-    return await kr8s.asyncio.api(kubeconfig=str(kubeconfig), namespace=place)
+async def api(kubeconfig: Path, place: str) -> AsyncIterator[Any]:
+    connected = await kr8s.asyncio.api(kubeconfig=str(kubeconfig), namespace=place)
+    yield connected
+    if connected._session:  # it never closes its connections by itself
+        await connected._session.aclose()
 
 
 def of(kind: str, name: str, place: str, **rest: Any) -> dict[str, Any]:
@@ -41,10 +51,11 @@ async def test_objects_are_created_patched_listed_and_deleted(api: Any, place: s
 
 async def test_a_watch_shows_what_is_there(api: Any, place: str) -> None:
     await (await ConfigMap(of("ConfigMap", "a", place), api=api)).create()
-    async for kind, one in api.watch("configmaps", namespace=place):
-        assert kind == "ADDED"
-        if one.name == "a":
-            break
+    async with aclosing(api.watch("configmaps", namespace=place)) as events:
+        async for kind, one in events:
+            assert kind == "ADDED"
+            if one.name == "a":
+                break
 
 
 async def test_a_pod_is_waited_for(api: Any, place: str) -> None:

@@ -94,5 +94,5 @@ def _failure(step: Step, server: str, said: Said) -> str:
 def _difference(step: Step, real: Said, embedded: Said) -> str:
     if not step.compared or (embedded.out, embedded.err) == (real.out, real.err):
         return ""
-    lines = [(one.out + "--- stderr\n" + one.err).splitlines() for one in (real, embedded)]
-    return f"kubectl {step.arguments}\n" + "\n".join(difflib.unified_diff(*lines, "real", "embedded", lineterm="", n=1))
+    wanted, got = ((one.out + "--- stderr\n" + one.err).splitlines() for one in (real, embedded))
+    return f"kubectl {step.arguments}\n" + "\n".join(difflib.unified_diff(wanted, got, "real", "embedded", lineterm="", n=1))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubernetes_asyncio import client, config, dynamic, watch  # type: ignore[import-untyped]
+from kubernetes_asyncio import client, config, dynamic, watch
 
 from tests.conformance.clients.connection import VERSIONED, WIDGETS
 
@@ -70,8 +70,11 @@ async def test_a_custom_object_has_a_status_and_a_scale(api: Any, place: str) ->
     where = (WIDGETS, "v1", place, "widgets")
     body = {"apiVersion": VERSIONED, "kind": "Widget", "metadata": {"name": "a"}, "spec": {"size": 1}}
     assert (await objects.create_namespaced_custom_object(*where, body))["spec"]["color"] == "red"
-    await objects.patch_namespaced_custom_object_status(*where, "a", {"status": {"phase": "Up"}})
-    scale = await objects.patch_namespaced_custom_object_scale(*where, "a", {"spec": {"replicas": 3}})
+    merge: dict[str, Any] = {
+        "_content_type": "application/merge-patch+json"
+    }  # it would call any patch of a custom object a JSON patch
+    await objects.patch_namespaced_custom_object_status(*where, "a", {"status": {"phase": "Up"}}, **merge)
+    scale = await objects.patch_namespaced_custom_object_scale(*where, "a", {"spec": {"replicas": 3}}, **merge)
     assert scale["spec"]["replicas"] == 3
     got = await objects.get_namespaced_custom_object(*where, "a")
     assert (got["spec"]["size"], got["status"]["phase"]) == (3, "Up")

@@ -9,7 +9,6 @@ from lightkube.generic_resource import create_namespaced_resource
 from lightkube.models.autoscaling_v1 import ScaleSpec
 from lightkube.models.core_v1 import Container, PodSpec, PodStatus
 from lightkube.models.meta_v1 import ObjectMeta
-from lightkube.resources.autoscaling_v1 import Scale
 from lightkube.resources.core_v1 import ConfigMap, Pod
 from lightkube.types import CascadeType, PatchType
 
@@ -93,7 +92,6 @@ def test_a_kind_of_ones_own_has_a_status_and_a_scale(client: Client, place: str)
     assert made["spec"]["color"] == "red"
     status = client.patch(Widget.Status, "a", {"status": {"phase": "Up"}}, patch_type=PatchType.MERGE)
     assert status["status"] == {"phase": "Up"}
-    scale = Scale(metadata=ObjectMeta(name="a", namespace=place), spec=ScaleSpec(replicas=4))
-    scaled = client.replace(Widget.Scale(**scale.to_dict()), name="a")
+    scaled = client.replace(Widget.Scale(metadata=ObjectMeta(name="a", namespace=place), spec=ScaleSpec(replicas=4)))
     assert scaled.spec is not None
     assert scaled.spec.replicas == 4

@@ -14,7 +14,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "<time>"),
         (r"\b[IWE]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+", "<klog>"),
         (r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)? \+0000(?: UTC)?", "<time>"),
-        (r"(?<![\w.-])(\d+[smhd])+(?![\w.-])", "<age>"),
+        (r"(?<![\w./:-])(\d+[smhd])+(?![\w.-])", "<age>"),
         (r"<invalid>", "<age>"),  # an age of less than nothing: the clocks of two processes
         (r'("?resourceVersion"?: )"\d+"', r'\1"<rv>"'),
         (r"(Resource Version:\s+)\d+", r"\1<rv>"),

@@ -100,14 +100,14 @@ class Stage:
         return Ran(process.returncode, out.decode(), err.decode())
 
     async def start_kubectl(
-        self, program: Path, *arguments: str, env: dict[str, str] | None = None
+        self, program: Path, *arguments: str, env: dict[str, str] | None = None, stdin: int = asyncio.subprocess.PIPE
     ) -> asyncio.subprocess.Process:
         home = self.kubeconfig.parent
         return await asyncio.create_subprocess_exec(
             str(program),
             *("--kubeconfig", str(self.kubeconfig), "--cache-dir", str(home / "cache"), "-n", self.namespace),
             *arguments,
-            stdin=asyncio.subprocess.PIPE,
+            stdin=stdin,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env={"HOME": str(home), "NO_PROXY": "*", **(env or {})},

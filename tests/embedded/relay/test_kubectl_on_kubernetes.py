@@ -6,6 +6,8 @@ to agents, which ours do not; there the scenarios of remote commands run on our 
 
 import asyncio
 import os
+import pty
+import termios
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -145,6 +147,22 @@ async def test_exec_carries_output_input_and_exit_codes(stage: Stage, kubectl: P
     typed = b"line\n" * 50_000
     ran = await stage.kubectl(kubectl, "exec", "-i", "job", "--", "cat", stdin=typed)
     assert (ran.code, ran.out.encode() == typed) == (0, True), ran.err
+
+
+@commands_on_both
+async def test_exec_on_a_terminal_tells_the_size_of_its_window(stage: Stage, kubectl: Path) -> None:
+    await stage.make_pod("job")
+    stage.agent.add(stage.namespace, "job", "vm")
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    try:
+        process = await stage.start_kubectl(kubectl, "exec", "-it", "job", "--", "window", "1", stdin=theirs)
+        async with asyncio.timeout(60):
+            out, err = await process.communicate()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert (process.returncode, out.replace(b"\r", b"")) == (0, b"80x24\n"), err
 
 
 @commands_on_both

@@ -12,7 +12,6 @@ import pytest
 from applecart.clock import Clock
 from applecart.embedded.relay.frames import STDOUT, V4, V5
 from applecart.embedded.relay.pump import LOST
-from applecart.embedded.relay.streams import ONLY_WEBSOCKET
 from applecart.sim.guest import Guest
 from applecart.sim.guest_programs import BLOCK
 from tests.embedded.relay.remote_command import RemoteCommand
@@ -177,7 +176,6 @@ async def test_spdy_is_refused_with_what_to_do(stage: OurStage, method: str) -> 
     code, message = await handshake(stage, "job/exec?command=x&stdout=1", method, Upgrade="SPDY/3.1")
     assert code == 400
     assert "kubectl 1.30 or newer" in message
-    assert "kubectl 1.30 or newer" in ONLY_WEBSOCKET
 
 
 @pytest.mark.usefixtures("guest")

@@ -117,7 +117,11 @@ def small_filesystem(place: Path, size_bytes: int) -> Iterator[Callable[[], None
     """Yields what makes it read-only."""
     place.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size_bytes}", "none", str(place)], check=True)
+
+    def make_read_only() -> None:
+        subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
+
     try:
-        yield lambda: subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True) and None
+        yield make_read_only
     finally:
         subprocess.run(["umount", "--lazy", str(place)], check=True)

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import applecart.embedded.server.server as embedded
 from applecart.clock import SystemClock
+from applecart.embedded.server.server import EmbeddedServer
 from applecart.embedded.store.record import Entry
 from applecart.embedded.store.sqlite_log import SqliteLog
 
@@ -54,15 +54,21 @@ class DoomedDatabase:
         return statement == "COMMIT" or (statement.startswith("INSERT") and not self._database.in_transaction)
 
 
-class DoomedLog(SqliteLog):
+class Doom:
+    """Where, and in which commit from now on, the process ends."""
+
     moment = "never"
     commits_left = 0
 
-    def _commit(self, batch: Sequence[Entry]) -> None:
-        DoomedLog.commits_left -= 1
-        if DoomedLog.moment != "never" and DoomedLog.commits_left == 0:
-            self._database = DoomedDatabase(self._database, DoomedLog.moment)  # type: ignore[assignment]
-        super()._commit(batch)
+
+commit_alive = SqliteLog._commit
+
+
+def commit(log: SqliteLog, batch: Sequence[Entry]) -> None:
+    Doom.commits_left -= 1
+    if Doom.moment != "never" and Doom.commits_left == 0:
+        log._database = DoomedDatabase(log._database, Doom.moment)  # type: ignore[assignment]
+    commit_alive(log, batch)
 
 
 def die() -> None:
@@ -77,14 +83,14 @@ def die_with_parent() -> None:
 async def serve(data: Path, port: int, moment: str, commits: int) -> None:
     told_to_stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told_to_stop.set)
-    async with embedded.EmbeddedServer(data, SystemClock(), port=port) as server:
-        DoomedLog.moment, DoomedLog.commits_left = moment, commits  # what the start itself writes does not count
+    async with EmbeddedServer(data, SystemClock(), port=port) as server:
+        Doom.moment, Doom.commits_left = moment, commits  # what the start itself writes does not count
         print("ready", os.getpid(), server.port, flush=True)
         await told_to_stop.wait()
 
 
 def main(data: Path) -> None:
-    embedded.SqliteLog = DoomedLog  # type: ignore[misc]
+    SqliteLog._commit = commit  # type: ignore[method-assign]
     die_with_parent()
     for line in sys.stdin:
         _, port, moment, commits = line.split()

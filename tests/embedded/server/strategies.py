@@ -27,7 +27,9 @@ from tests.kube.embedded_api import token_keys
 
 Document = dict[str, Any]
 # The same inputs in every run; a defect that a longer search finds becomes a case of its own.
-fixed_inputs = settings(max_examples=30, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+fixed_inputs = settings(
+    max_examples=20, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+)
 NAMESPACE = "default"
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

@@ -130,16 +130,16 @@ KEYWORDS: list[tuple[str, Any]] = [
     ("allOf", [{}]), ("anyOf", [{"type": "integer"}]), ("not", {}), ("x-kubernetes-int-or-string", True), ("nullable", True),
 ]  # fmt: skip
 RULES = [
-    "", "self", "true", "self.", "self == oldSelf", "a(", "self.replicas / 0 == 1", '"a".matches("(")', "self.items[99].k == 'a'",
+    "", "self", "true", "self.", "self == oldSelf", "a(", "self.replicas / 0 == 1", '"a".matches("(")', "[][9]",
     'self.counts["z"] == 1', "has(self)", "timestamp(self.when) > timestamp('x')", "duration(self.wait) > duration('1s')",
-    "quantity(self.color).isGreaterThan(quantity('1'))", "url(self.color).getHost() == ''", "ip(self.addresses[0]).family() == 4",
+    "quantity(self.color).isGreaterThan(quantity('1'))", "url(self.color).getHost() == ''", "ip(self.color).family() == 4",
     "int(self.color) == 1", "9223372036854775807 + 1 > 0", "self.color.substring(99) == ''", "self.color.charAt(-1) == ''",
     "'%d'.format(['a']) == ''", "'x'.replace('x','y',-5) == 'y'", "[1][5] == 1", "optional.none().value() == 1",
     "oldSelf.hasValue()", "(" * 300 + "1" + ")" * 300, "!" * 500 + "true", "true || " * 3000 + "true", 'string(b"\\xff") == ""',
     "-9223372036854775808 / -1 == 0", "uint(-1) == 1u", "int(1e300) == 1", "self.items.all(a, self.items.all(b, true))",
 ]  # fmt: skip
 COLUMNS = [
-    ".", "", "{", "{.}", ".spec[", ".spec[?(", ".spec[*]", ".spec.items[-1].k", ".spec.items[0:99]", ".spec.items[::0]", "..k", "$",
+    ".", "", "{", "{.}", ".spec[", ".spec[?(", ".spec[*]", ".spec.items[-1].k", ".spec.items[0:99]", ".spec.items[::0]", "..k",
     '.spec["color"]', ".spec.items[?(@.v>1)].k", '.spec.items[?(@.v>"a")].k', "." * 500, "[" * 500, ".spec.counts", ".spec",
 ]  # fmt: skip
 
@@ -195,7 +195,7 @@ def lives(draw: st.DrawFn) -> list[Call]:
     ]
 
 
-@settings(fixed_inputs, max_examples=40)
+@settings(fixed_inputs, max_examples=25)
 @given(lives())
 def test_any_definition_is_refused_or_serves_until_it_is_deleted(calls: list[Call]) -> None:
     bear(*calls)

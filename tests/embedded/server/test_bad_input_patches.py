@@ -60,6 +60,12 @@ def strategic_patches(draw: st.DrawFn, document: Document) -> Any:
     return patch
 
 
+def patches_of(kind: str, document: Document) -> st.SearchStrategy[Any]:
+    if kind == JSON_PATCH:
+        return json_patches(document)
+    return strategic_patches(document) if kind == STRATEGIC_PATCH else broken(document)
+
+
 @st.composite
 def patched(draw: st.DrawFn) -> list[Call]:
     path, document = draw(st.sampled_from(SAMPLES))
@@ -67,8 +73,7 @@ def patched(draw: st.DrawFn) -> list[Call]:
     calls = [post(path, document)]
     for _ in range(draw(st.integers(1, 3))):
         kind = draw(st.sampled_from(PATCHES))
-        of_kind = {JSON_PATCH: json_patches, STRATEGIC_PATCH: strategic_patches}.get(kind, broken)
-        body = msgspec.json.encode(draw(of_kind(document)))
+        body = msgspec.json.encode(draw(patches_of(kind, document)))
         if draw(st.integers(0, 9)) == 0:
             body = draw(broken_bytes(body))
         query = {"fieldManager": draw(st.sampled_from(["m", "n"])), **({"force": "1"} if kind == APPLY_PATCH else {})}
@@ -102,7 +107,7 @@ def test_copies_of_copies_end_before_they_fill_the_memory(operations: int) -> No
 
 def test_copies_do_not_nest_deeper_than_what_can_be_read() -> None:
     """An object of 400 levels was stored, and could not be shown as YAML any more."""
-    deeper = [{"op": "copy", "from": "/spec/free/x", "path": "/spec/free/y"}]
+    deeper: list[Document] = [{"op": "copy", "from": "/spec/free/x", "path": "/spec/free/y"}]
     for _ in range(12):
         deeper += [
             {"op": "add", "path": "/spec/free/x", "value": {}},

@@ -4,6 +4,7 @@ import os
 import shutil
 import sqlite3
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -66,13 +67,18 @@ async def test_a_full_disk_ends_the_server_with_a_sentence_and_loses_nothing(tmp
     await assert_kept(tmp_path / "larger", acknowledged)
 
 
+def forbid_writing(data: Path) -> None:
+    for file in data.rglob("*"):
+        file.chmod(0o500 if file.is_dir() else 0o400)
+
+
 async def test_a_read_only_folder_is_told(tmp_path: Path) -> None:
     with ExitStack() as stack:
         data = tmp_path / "disk" / "data"
         if can_mount():
             make_read_only = stack.enter_context(small_filesystem(tmp_path / "disk", 16 * FULL_BYTES))
         else:
-            make_read_only = lambda: [file.chmod(0o400) for file in data.rglob("*") if file.is_file()] and None  # noqa: E731
+            make_read_only = partial(forbid_writing, data)
         with Program(data) as program:
             assert program.serves()
             async with program.user() as user:

@@ -27,7 +27,8 @@ import (
 
 // elect runs a candidate until stopped; leads tells how often it came to lead.
 func (s *scene) elect(name string) (leads *atomic.Int32, stop context.CancelFunc) {
-	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, s.namespace, "leader", s.typed.CoreV1(), s.typed.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: name})
+	identity := resourcelock.ResourceLockConfig{Identity: name}
+	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, s.namespace, "leader", s.typed.CoreV1(), s.typed.CoordinationV1(), identity)
 	s.must(err)
 	leads = &atomic.Int32{}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -46,7 +47,10 @@ var widgets = schema.GroupVersionResource{Version: "v1", Resource: "widgets"}
 func (s *scene) makeWidgets() dynamic.ResourceInterface {
 	anything := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: pointer(true)}
 	size := apiextensionsv1.JSONSchemaProps{Type: "integer", Minimum: pointer(0.0), Default: &apiextensionsv1.JSON{Raw: []byte("3")}}
-	spec := apiextensionsv1.JSONSchemaProps{Type: "object", Default: &apiextensionsv1.JSON{Raw: []byte("{}")}, Properties: map[string]apiextensionsv1.JSONSchemaProps{"size": size}}
+	spec := apiextensionsv1.JSONSchemaProps{
+		Type: "object", Default: &apiextensionsv1.JSON{Raw: []byte("{}")},
+		Properties: map[string]apiextensionsv1.JSONSchemaProps{"size": size},
+	}
 	properties := map[string]apiextensionsv1.JSONSchemaProps{"spec": spec, "status": anything}
 	group := s.namespace + ".example.test"
 	definition := &apiextensionsv1.CustomResourceDefinition{

@@ -38,7 +38,8 @@ type result struct {
 }
 
 func all() []check {
-	return slices.Concat(kindChecks(), writeChecks(), applyChecks(), readChecks(), informerChecks(), identityChecks(), controllerChecks())
+	// Those that wait the longest come first, so that the others run meanwhile.
+	return slices.Concat(controllerChecks(), informerChecks(), kindChecks(), writeChecks(), applyChecks(), readChecks(), identityChecks())
 }
 
 func main() {

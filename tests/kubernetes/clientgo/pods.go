@@ -12,7 +12,10 @@ import (
 // zero values, nested lists, enums, booleans that are false on purpose.
 func richPodSpec() corev1.PodSpec {
 	small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
-	terms := []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "kubernetes.io/os", Operator: corev1.NodeSelectorOpIn, Values: []string{"darwin"}}}}}
+	isMac := corev1.NodeSelectorRequirement{Key: "kubernetes.io/os", Operator: corev1.NodeSelectorOpIn, Values: []string{"darwin"}}
+	onMacs := &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{isMac}}}}
+	virtual := corev1.Toleration{Key: "virtual", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: pointer(int64(30))}
+	settings := &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}, DefaultMode: pointer(int32(0o440))}
 	return corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		TerminationGracePeriodSeconds: pointer(int64(0)),
@@ -20,13 +23,13 @@ func richPodSpec() corev1.PodSpec {
 		AutomountServiceAccountToken:  pointer(false),
 		EnableServiceLinks:            pointer(false),
 		NodeSelector:                  map[string]string{"kubernetes.io/arch": "arm64"},
-		Affinity:                      &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}},
-		Tolerations:                   []corev1.Toleration{{Key: "virtual", Operator: corev1.TolerationOpExists, TolerationSeconds: pointer(int64(30)), Effect: corev1.TaintEffectNoExecute}},
+		Affinity:                      &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: onMacs}},
+		Tolerations:                   []corev1.Toleration{virtual},
 		SecurityContext:               &corev1.PodSecurityContext{RunAsUser: pointer(int64(501)), RunAsNonRoot: pointer(true)},
 		HostAliases:                   []corev1.HostAlias{{IP: "10.0.0.9", Hostnames: []string{"cache"}}},
 		Volumes: []corev1.Volume{
 			{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: pointer(resource.MustParse("1Gi"))}}},
-			{Name: "settings", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "c"}, DefaultMode: pointer(int32(0o440))}}},
+			{Name: "settings", VolumeSource: corev1.VolumeSource{ConfigMap: settings}},
 		},
 		Containers: []corev1.Container{{
 			Name: "main", Image: "example.test/image:1", Command: []string{"run"}, Args: []string{"--all", ""},

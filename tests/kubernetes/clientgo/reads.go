@@ -119,7 +119,11 @@ func readChecks() []check {
 			}
 		}},
 		{"UntilWithSync sees what happens while it waits", func(s *scene) {
-			go s.createConfigMap("a", map[string]string{"done": "yes"})
+			made := make(chan error, 1)
+			go func() {
+				_, err := s.typed.CoreV1().ConfigMaps(s.namespace).Create(s.ctx, s.configMap("a", nil), metav1.CreateOptions{})
+				made <- err
+			}()
 			maps := s.dynamic.Resource(configMaps).Namespace(s.namespace)
 			source := &cache.ListWatch{
 				ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -133,10 +137,12 @@ func readChecks() []check {
 				return event.Object.(*unstructured.Unstructured).GetName() == "a", nil
 			})
 			s.must(err)
+			s.must(<-made)
 		}},
 		{"the dynamic client lives with unstructured objects", func(s *scene) {
 			maps := s.dynamic.Resource(configMaps).Namespace(s.namespace)
-			object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}, "data": map[string]any{"x": "1"}}}
+			object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"x": "1"}}}
+			object.SetName("a")
 			_, err := maps.Create(s.ctx, object, metav1.CreateOptions{})
 			s.must(err)
 			got, err := maps.Patch(s.ctx, "a", types.MergePatchType, []byte(`{"data":{"y":"2"}}`), metav1.PatchOptions{})

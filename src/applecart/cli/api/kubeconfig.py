@@ -4,7 +4,6 @@ It needs the data folder and nothing that runs: the certificate authority lies t
 is short-lived unless somebody asks for more.
 """
 
-import os
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -16,8 +15,8 @@ import click
 from applecart.cli.api.data_option import data_option
 from applecart.clock import SystemClock
 from applecart.embedded.auth.user import MASTERS
-from applecart.embedded.server.data_folder import DataFolder, existing_data_folder, issue_client
-from applecart.embedded.trust.kubeconfig_file import write_kubeconfig
+from applecart.embedded.server.data_folder import DataFolder, existing_data_folder
+from applecart.embedded.trust.kubeconfig_file import kubeconfig_text
 from applecart.errors import BadInput
 
 UNITS: dict[str, Callable[[int], timedelta]] = {
@@ -56,15 +55,8 @@ def issued(folder: DataFolder, user: str, groups: tuple[str, ...], server: str |
     if not folder.authority_files.certificate.is_file():
         raise BadInput(f"{folder.authority_files.certificate} is missing; restore it: a new authority would lock everybody out")
     authority = folder.authority(now)
-    pair = issue_client(authority, user, groups, now, valid)
-    unfinished = folder.pki / f".issued-{os.getpid()}"
-    try:
-        write_kubeconfig(unfinished, url, authority.certificate_pem, pair)
-        return unfinished.read_text()
-    except OSError as error:
-        raise BadInput(f"{folder.pki} cannot be written ({error.strerror}); run this as the owner of the folder") from None
-    finally:
-        unfinished.unlink(missing_ok=True)
+    pair = authority.issue_client(user, groups, now, valid)
+    return kubeconfig_text(url, authority.certificate_pem, pair).reveal()
 
 
 def address_of(folder: DataFolder) -> str:

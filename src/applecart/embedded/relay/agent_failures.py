@@ -35,8 +35,7 @@ def _stage(error: BaseException) -> str:
 def _words(at: AgentAddress, error: BaseException) -> str:
     match error:
         case aiohttp.ClientConnectorCertificateError():
-            cause = error.certificate_error
-            why = cause.verify_message if isinstance(cause, ssl.SSLCertVerificationError) else "it cannot be read"
+            why = getattr(error.certificate_error, "verify_message", "it cannot be read")
             return f"x509: {why} (the agent at {at} must show a certificate of this cluster's authority for its address)"
         case aiohttp.ClientConnectorDNSError():
             return f"dial tcp: lookup {at.host}: no such host"

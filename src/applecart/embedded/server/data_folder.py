@@ -6,16 +6,15 @@ being by being asked about.
 
 import fcntl
 import os
+import time
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 from applecart.embedded.auth.user import MASTERS
 from applecart.embedded.trust.kubeconfig_file import write_kubeconfig
 from applecart.embedded.trust.pki import (
-    LEAF_LIFETIME,
     Authority,
-    Pair,
     PairFiles,
     load_or_create_authority,
     load_or_create_token_keys,
@@ -29,6 +28,7 @@ NETWORK_FILESYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs
 MOUNTS = Path("/proc/self/mounts")
 ADMIN_USER = "kubernetes-admin"
 DATABASE = "store.db"
+TRIES, TRY_AGAIN_S = 3, 0.02  # a look at who holds the folder takes microseconds
 HOLDER_BYTES = 32  # more than any process id has
 
 
@@ -122,14 +122,12 @@ class Hold:
             self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise _unusable(file.parent, error) from None
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not _is_taken(self._descriptor):
             holder = _holder(self._descriptor) or "unknown"
             os.close(self._descriptor)
             raise BadInput(
                 f"{file.parent} is in use by another server (process {holder}); stop it, or name another folder with --data"
-            ) from None
+            )
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, str(os.getpid()).encode(), 0)
 
@@ -164,14 +162,6 @@ def existing_data_folder(folder: Path) -> DataFolder:
     return data
 
 
-def issue_client(authority: Authority, user: str, groups: tuple[str, ...], now: datetime, valid: timedelta) -> Pair:
-    """A client certificate that ends when `valid` is over."""
-    if not timedelta() < valid <= LEAF_LIFETIME:
-        raise BadInput(f"a client certificate can be valid for up to {LEAF_LIFETIME.days} days, and for more than nothing")
-    # Certificates live for a fixed time from the instant they are issued at: an earlier instant makes an earlier end.
-    return authority.issue_client(user, groups, now - (LEAF_LIFETIME - valid))
-
-
 def filesystem_of(folder: Path) -> str:
     """The kind of filesystem, where the system tells; "" elsewhere."""
     try:
@@ -186,6 +176,19 @@ def filesystem_of(folder: Path) -> str:
         if inside and len(point) > len(best[0]):
             best = (point, kind)
     return best[1]
+
+
+def _is_taken(descriptor: int) -> bool:
+    """Take the lock, again after a moment: `holder` takes it too, for as long as it needs to let go again."""
+    for attempt in range(TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if attempt + 1 < TRIES:
+                time.sleep(TRY_AGAIN_S)
+        else:
+            return True
+    return False
 
 
 def _holder(descriptor: int) -> str:

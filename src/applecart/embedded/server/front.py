@@ -83,7 +83,7 @@ class Front:
             await site.start()
         except OSError as error:
             await self._runner.cleanup()
-            raise BadInput(f"cannot listen on {self._host}:{self.port} ({error.strerror}); choose another --port") from None
+            raise BadInput(f"cannot listen on {self._host}:{self.port} ({error.strerror}); choose another port") from None
         self.port = self._runner.addresses[0][1]
         return self
 

@@ -26,6 +26,7 @@ class RequestLog:
         self._clock = clock
         self._lines: SimpleQueue[bytes | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._is_closing = False  # seen by the writing thread
         if file is not None:
             self._thread = threading.Thread(target=self._run, name="request-log", daemon=True)
             self._thread.start()
@@ -60,8 +61,8 @@ class RequestLog:
                 self._file.replace(self._file.with_name(f"{self._file.name}.1"))
         except OSError as error:
             _log.warning("requests are no longer logged", extra={"file": str(self._file), "error": error.strerror})
-            while self._lines.get() is not None:
-                pass
+            while not self._is_closing:
+                self._is_closing = self._lines.get() is None
 
     def _write_to(self, file: Path) -> bool:
         """Append lines until the file is large (then True) or the log is closed."""
@@ -71,10 +72,10 @@ class RequestLog:
                 time.sleep(0.05)
                 while not self._lines.empty():
                     batch.append(self._lines.get())
-                written = [line for line in batch if line is not None]
-                if written:
+                self._is_closing = None in batch
+                if written := [line for line in batch if line is not None]:
                     out.write(b"\n".join(written) + b"\n")
                     out.flush()
-                if None in batch:
+                if self._is_closing:
                     return False
         return True

@@ -11,12 +11,18 @@ import yaml
 
 from applecart.embedded.trust.pki import Pair
 from applecart.embedded.trust.private_file import write_private
+from applecart.secrets import Secret
 
 NAME = "applecart"  # of the cluster, user and context in the file; kubectl shows it in its prompts
 
 
 def write_kubeconfig(path: Path, url: str, authority_pem: bytes, client: Pair) -> None:
     """A kubeconfig with one context, which is the current one."""
+    write_private(path, kubeconfig_text(url, authority_pem, client).reveal().encode())
+
+
+def kubeconfig_text(url: str, authority_pem: bytes, client: Pair) -> Secret:
+    """Its text, which holds the client's key."""
     content = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -33,7 +39,7 @@ def write_kubeconfig(path: Path, url: str, authority_pem: bytes, client: Pair) -
         "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME}}],
         "current-context": NAME,
     }
-    write_private(path, yaml.safe_dump(content, sort_keys=False).encode())
+    return Secret(yaml.safe_dump(content, sort_keys=False))
 
 
 def _base64(content: bytes) -> str:

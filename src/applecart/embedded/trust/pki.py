@@ -87,8 +87,10 @@ class Authority:
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "server")])
         return self._issue(subject, [alternatives, usage], now)
 
-    def issue_client(self, user: str, groups: Iterable[str], now: datetime) -> Pair:
-        """For a client that Kubernetes shall know as this user in these groups."""
+    def issue_client(self, user: str, groups: Iterable[str], now: datetime, valid: timedelta | None = None) -> Pair:
+        """For a client that Kubernetes shall know as this user in these groups; for a year unless `valid` says otherwise."""
+        if valid is not None and not timedelta() < valid <= LEAF_LIFETIME:
+            raise BadInput(f"a client certificate can be valid for up to {LEAF_LIFETIME.days} days, and for more than nothing")
         groups = list(groups)
         for name in (user, *groups):
             if not 0 < len(name.encode()) <= NAME_LIMIT_BYTES:
@@ -99,13 +101,15 @@ class Authority:
                 x509.NameAttribute(NameOID.COMMON_NAME, user),
             ]
         )
-        return self._issue(subject, [x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])], now)
+        return self._issue(subject, [x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])], now, valid or LEAF_LIFETIME)
 
-    def _issue(self, subject: x509.Name, extensions: list[x509.ExtensionType], now: datetime) -> Pair:
+    def _issue(
+        self, subject: x509.Name, extensions: list[x509.ExtensionType], now: datetime, valid: timedelta = LEAF_LIFETIME
+    ) -> Pair:
         key = ec.generate_private_key(ec.SECP256R1())
         identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
         issuer_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
-        builder = _unsigned(subject, self._certificate.subject, key.public_key(), now, LEAF_LIFETIME)
+        builder = _unsigned(subject, self._certificate.subject, key.public_key(), now, valid)
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         builder = builder.add_extension(_key_usage(signs_certificates=False), critical=True)
         for extension in [*extensions, identifier, issuer_key]:

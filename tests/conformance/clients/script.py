@@ -41,6 +41,10 @@ class Script:
     name: str
     steps: tuple[Step, ...]
 
+    def without_refusals(self) -> "Script":
+        """Only what succeeds: refusals are the server's words, the same for every client."""
+        return Script(self.name, tuple(one for one in self.steps if one.code == 0))
+
     def steps_for(self, minor: int) -> list[Step]:
         """Those that a kubectl of this minor knows."""
         return [one for one in self.steps if minor >= one.since]

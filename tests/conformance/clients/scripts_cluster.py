@@ -1,5 +1,7 @@
 """Scripts about kinds, nodes, access and the server itself."""
 
+import json
+
 from tests.conformance.clients.manifests import GROUP, config_map, event, node, one_of_each, pod, widget, widgets
 from tests.conformance.clients.script import manifest, script, step
 
@@ -42,7 +44,7 @@ SCRIPTS = [
             "create --raw /api/v1/namespaces/{ns}/configmaps -f -",
             '"kind":"ConfigMap"',
             compared=False,
-            stdin=manifest(config_map("raw")),
+            stdin=json.dumps(config_map("raw")),
         ),
         step("get secrets,sa,roles,rolebindings,pdb,svc,ep,leases,pvc,events", "secret/s", any_order=True),
         step("get node/{ns}-mac clusterrole/{ns}-c clusterrolebinding/{ns}-c priorityclass/{ns}-high -o wide"),
@@ -93,7 +95,7 @@ SCRIPTS = [
         step("uncordon {ns}-mac", "uncordoned"),
         step("create -f -", body=pod("p", nodeName="{ns}-mac", terminationGracePeriodSeconds=0)),
         step("describe node {ns}-mac", "Non-terminated Pods"),
-        step("drain {ns}-mac --dry-run=client", "cannot delete Pods that declare no controller", code=1),
+        step("drain {ns}-mac --dry-run=client", "declare no controller", code=1),
         step("drain {ns}-mac --force --timeout=20s", "drained"),
         step("get pods", "No resources found"),
         step("drain {ns}-absent", "not found", code=1),
@@ -163,7 +165,7 @@ SCRIPTS = [
             "condition met",
             meanwhile=("""patch configmap n04 -p '{"data":{"x":"1"}}'""",),
         ),
-        step("wait --for=jsonpath='{.data.x}'=2 configmap/n04 --timeout=1s", "timed out waiting", code=1),
+        step("wait --for=jsonpath='{.data.x}'=2 configmap/n04 --timeout=2s", "timed out waiting", code=1),
         step("wait --for=create configmap/late --timeout=25s", "condition met", since=31, meanwhile=("create configmap late",)),
         step("wait --for=condition=Ready pod/absent --timeout=5s", "not found", code=1),
         step("wait --for=condition=Ready pod --all --timeout=5s", "no matching resources found", code=1),
@@ -185,7 +187,7 @@ SCRIPTS = [
         step("delete pod p1 --now --wait=false", "deleted"),
         step("delete pod p2 --wait=false --grace-period=5", "deleted"),
         step("get pod p2 -o jsonpath='{.metadata.deletionGracePeriodSeconds}'", "5"),
-        step("delete pod p3 --timeout=1s", "timed out", code=1),
+        step("delete pod p3 --timeout=2s", "timed out", code=1),
         step("delete pods --all --force --grace-period=0", "deleted"),
         step("delete -f -", "deleted", body=config_map("n07")),
         step("delete --raw /api/v1/namespaces/{ns}/configmaps/n08", "Success", compared=False),

@@ -90,7 +90,7 @@ async def serve(data: Path, port: int, moment: str, commits: int) -> None:
 
 
 def main(data: Path) -> None:
-    SqliteLog._commit = commit  # type: ignore[method-assign]
+    SqliteLog._commit = commit  # type: ignore[method-assign,assignment]
     die_with_parent()
     for line in sys.stdin:
         _, port, moment, commits = line.split()

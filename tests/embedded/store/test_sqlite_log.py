@@ -183,7 +183,7 @@ def test_a_file_whose_creation_was_cut_off_is_made_again(tmp_path: Path) -> None
 
 
 async def test_more_rows_than_fit_one_statement_are_one_commit(tmp_path: Path) -> None:
-    store, log = open_store(tmp_path)
+    store, _ = open_store(tmp_path)
     published: list[int] = []
     store.on_commit("configmaps", lambda change: published.append(change.revision))
     first = put(store, "configmaps", "first", b"{}")
@@ -196,7 +196,7 @@ async def test_more_rows_than_fit_one_statement_are_one_commit(tmp_path: Path) -
 
 
 async def test_a_revision_is_not_given_out_again_after_its_deletion_was_compacted(tmp_path: Path) -> None:
-    store, log = open_store(tmp_path)
+    store, _ = open_store(tmp_path)
     for _ in range(BOOT_JUMP // 2 + 300):
         await put(store, "configmaps", "c", b"{}")
         last = store.next_revision()

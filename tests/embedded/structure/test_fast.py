@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from applecart.embedded.quantity import parse_quantity
 from applecart.embedded.structure.fast import conform_fast
-from applecart.embedded.structure.quantity import canonical
 from applecart.embedded.structure.types import type_of
 
 POD = type_of("v1", "Pod")
@@ -25,13 +25,13 @@ def takes_instant(text: object) -> bool:
 @pytest.mark.parametrize("text", ["0", "1", "500m", "1500m", "100", "12345", "4", "8Gi", "1000Mi", "1500Mi", "999Pi", "1k"])
 def test_usual_quantities_take_the_quick_way(text: str) -> None:
     assert takes_quantity(text)
-    assert canonical(text, rounds_to_milli=True) == text
+    assert parse_quantity(text).in_milli == text
 
 
 @given(st.integers(0, 10**17).map(str), st.sampled_from(["", "n", "u", *"mkMGTPE", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]))
 def test_a_quantity_that_takes_the_quick_way_is_stored_as_it_is(number: str, suffix: str) -> None:
     if takes_quantity(number + suffix):
-        assert canonical(number + suffix, rounds_to_milli=True) == number + suffix
+        assert parse_quantity(number + suffix).in_milli == number + suffix
 
 
 @pytest.mark.parametrize("value", ["1024Mi", "1000", "1000m", "0.5", "100u", "16Ei", "1e3", " 1", "1\n", "+1", "", 1, None])

@@ -134,6 +134,7 @@ class Table:
         return watcher
 
     def unwatch(self, watcher: Watcher) -> None:
+        watcher.stop_alarm()
         self._group_of(watcher.scope).pop(watcher, None)
         for place in [place for place, group in self._watchers_of.items() if not group]:
             del self._watchers_of[place]

@@ -5,6 +5,7 @@ closed, and its client lists again; nobody else notices.
 """
 
 import asyncio
+import math
 from collections import deque
 
 from applecart.embedded.store.record import Change
@@ -32,7 +33,8 @@ class Watcher:
         self.is_closed = False  # by the store: the reader was too slow, or the kind is gone
         self._waiting: deque[Change] = deque()
         self._bytes = 0
-        self._wake = asyncio.Event()
+        self._reader: asyncio.Future[None] | None = None  # sleeps until it is woken
+        self._alarm: asyncio.TimerHandle | None = None
 
     def offer(self, change: Change) -> None:
         if self.is_closed:
@@ -44,22 +46,46 @@ class Watcher:
 
     def flush(self) -> None:
         """Wake the reader; called once per batch."""
-        self._wake.set()
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
 
     def close(self) -> None:
         self.is_closed = True
         self._waiting.clear()
-        self._wake.set()
+        self.flush()
 
     def take(self) -> list[Change]:
         """What waits, without waiting."""
         taken = list(self._waiting)
         self._waiting.clear()
         self._bytes = 0
-        self._wake.clear()
         return taken
 
-    async def wait(self) -> None:
-        """Until something waits or the watcher is closed."""
-        if not self._waiting and not self.is_closed:
-            await self._wake.wait()
+    async def wait(self, until: float = math.inf) -> bool:
+        """Sleep until something waits or the watcher is closed; False when `until`, by the loop's clock, came first."""
+        loop = asyncio.get_running_loop()
+        while not self._waiting and not self.is_closed:
+            if loop.time() >= until:
+                return False
+            self._set_alarm(loop, until)
+            self._reader = loop.create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+        return True
+
+    def stop_alarm(self) -> None:
+        """The reader has gone and needs no waking."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _set_alarm(self, loop: asyncio.AbstractEventLoop, until: float) -> None:
+        # One timer outlives many events: a reader asks for the same instant each time, and a timer for each event costs more
+        # than the event.
+        if self._alarm is not None and self._alarm.when() == until and not self._alarm.cancelled():
+            return
+        self.stop_alarm()
+        if until != math.inf:
+            self._alarm = loop.call_at(until, self.flush)

@@ -7,7 +7,8 @@ the first remembered, is what the server would answer. A refusal never shows tex
 
 from typing import Any
 
-from applecart.embedded.structure import binary, instants, quantity
+from applecart.embedded import quantity
+from applecart.embedded.structure import binary, instants
 from applecart.embedded.structure.table import Field, StructType, ValueType
 from applecart.embedded.structure.zero import ABSENT, unset, zero_of
 
@@ -169,12 +170,13 @@ class Walk:
         if value is None:
             return "0"
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise Misfit(quantity.FORMAT_WRONG)
+            raise Misfit(quantity.BAD_FORMAT)
         try:
-            return quantity.canonical(str(value), rounds_to_milli=rounds_to_milli)
+            amount = quantity.parse_quantity(str(value))
+            return amount.in_milli if rounds_to_milli else amount.canonical
         except (quantity.BadQuantity, ValueError) as error:
             # Python refuses to write out very long integers; no quantity is as long.
-            text = str(error) if isinstance(error, quantity.BadQuantity) else quantity.FORMAT_WRONG
+            text = str(error) if isinstance(error, quantity.BadQuantity) else quantity.BAD_FORMAT
             raise Misfit(text) from error
 
     def _wrong(self, word: str, go: str) -> None:

@@ -52,10 +52,10 @@ class Quantity(NamedTuple):
 
     @property
     def in_milli(self) -> str:
-        """The text the API stores where thousandths are the finest (amounts of resources), rounded up to them."""
+        """The text the API stores where thousandths are the finest (amounts of resources), rounded away from zero."""
         if self.nanos % MICROS == 0:
             return self.canonical
-        return _written(-(-self.nanos // MICROS) * MICROS, "e" in self.canonical)
+        return _written(_divided(self.nanos, MICROS) * MICROS, "e" in self.canonical)
 
     @property
     def is_whole(self) -> bool:

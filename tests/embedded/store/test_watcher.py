@@ -1,0 +1,90 @@
+"""A watcher's reader sleeps until there is something to read, until it is closed, or until the time it named."""
+
+import asyncio
+
+from applecart.api.meta import Key
+from applecart.embedded.store.record import NOTHING, Change, Op, Record, Traits
+from applecart.embedded.store.watcher import MOST_EVENTS, Scope, Watcher
+from tests.virtual_time import elapse
+
+
+def change(revision: int) -> Change:
+    return Change(Op.ADDED, Record(Key("ns", "a"), revision, b"{}", Traits("", NOTHING, NOTHING)), None)
+
+
+async def test_what_waits_is_read_without_sleeping() -> None:
+    watcher = Watcher(Scope())
+    watcher.offer(change(1))
+    assert await watcher.wait(until=0.0)
+    assert [one.revision for one in watcher.take()] == [1]
+    assert watcher.take() == []
+
+
+async def test_a_sleeping_reader_wakes_once_for_a_whole_batch() -> None:
+    watcher = Watcher(Scope())
+    reading = asyncio.ensure_future(watcher.wait())
+    await elapse(1)
+    watcher.offer(change(1))
+    watcher.offer(change(2))
+    await elapse(1)
+    assert not reading.done()
+    watcher.flush()
+    watcher.flush()
+    assert await reading
+    assert [one.revision for one in watcher.take()] == [1, 2]
+
+
+async def test_a_wait_ends_at_the_time_it_names_and_the_next_one_at_its_own() -> None:
+    watcher = Watcher(Scope())
+    loop = asyncio.get_running_loop()
+    assert not await watcher.wait(until=10.0)
+    assert loop.time() == 10.0
+    assert not await watcher.wait(until=10.0)
+    assert not await watcher.wait(until=25.0)
+    assert loop.time() == 25.0
+
+
+async def test_the_alarm_outlives_the_events_before_it() -> None:
+    watcher = Watcher(Scope())
+
+    def publish(second: int) -> None:
+        watcher.offer(change(second))
+        watcher.flush()
+
+    for second in range(1, 5):
+        asyncio.get_running_loop().call_at(second, publish, second)
+    for second in range(1, 5):
+        assert await watcher.wait(until=10.0)
+        assert [one.revision for one in watcher.take()] == [second]
+    assert not await watcher.wait(until=10.0)
+    assert asyncio.get_running_loop().time() == 10.0
+
+
+async def test_closing_wakes_the_reader() -> None:
+    watcher = Watcher(Scope())
+    reading = asyncio.ensure_future(watcher.wait(until=100.0))
+    await elapse(1)
+    watcher.close()
+    assert await reading
+    assert watcher.is_closed
+    assert watcher.take() == []
+
+
+async def test_a_reader_that_gives_up_leaves_the_watcher_usable() -> None:
+    watcher = Watcher(Scope())
+    reading = asyncio.ensure_future(watcher.wait())
+    await elapse(1)
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
+    watcher.offer(change(1))
+    watcher.flush()
+    assert await watcher.wait()
+
+
+async def test_a_reader_that_falls_too_far_behind_is_closed() -> None:
+    watcher = Watcher(Scope())
+    for revision in range(MOST_EVENTS + 1):
+        watcher.offer(change(revision))
+    assert watcher.is_closed
+    watcher.offer(change(0))
+    assert watcher.take() == []

@@ -16,6 +16,7 @@ from tests.conformance.clients.kubectls import Kubectl, kubectls
 from tests.conformance.clients.runner import Runner, Said
 from tests.conformance.clients.script import Script, Step
 from tests.conformance.clients.scripts import SCRIPTS
+from tests.kubernetes.recipe import DEFAULT_KUBE
 
 NEEDS_A_NODE = ("attach", "cp", "debug", "exec", "logs", "top")
 CUT = ("autoscale", "certificate", "port-forward", "rollout")
@@ -56,7 +57,10 @@ NEWEST, *OTHERS = kubectls() or (None,)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=_name)
-def test_the_newest_kubectl_answers_as_on_a_real_server(kubeconfigs: dict[str, Path], caches: Path, script: Script) -> None:
+def test_the_newest_kubectl_answers_as_on_a_real_server(
+    kubeconfigs: dict[str, Path], caches: Path, kube: str, script: Script
+) -> None:
+    """Word by word where the real server is of the minor that the embedded one follows; real minors differ in columns."""
     assert NEWEST is not None
     kubectl, namespace = NEWEST, _namespace(NEWEST, script)
 
@@ -67,7 +71,9 @@ def test_the_newest_kubectl_answers_as_on_a_real_server(kubeconfigs: dict[str, P
         embedded, real = threads.map(run, SERVERS)
     steps = script.steps_for(kubectl.minor)
     wrong = [
-        _failure(one, "real", wanted) or _failure(one, "embedded", got) or _difference(one, wanted, got)
+        _failure(one, "real", wanted)
+        or _failure(one, "embedded", got)
+        or (_difference(one, wanted, got) if kube == DEFAULT_KUBE else "")
         for one, wanted, got in zip(steps, real, embedded, strict=True)
     ]
     assert not any(wrong), "\n".join(filter(None, wrong))

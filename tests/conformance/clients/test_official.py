@@ -121,8 +121,8 @@ def test_the_dynamic_client_discovers_applies_and_watches(api: Any, place: str) 
     assert refused.value.status == 409
     patched = maps.patch(body={"data": {"m": "2"}}, name="a", namespace=place, content_type="application/merge-patch+json")
     assert patched.data.to_dict() == {"m": "2", "n": "1"}
-    events = maps.watch(namespace=place, timeout=5, field_selector="metadata.name=a")
-    assert next(iter(events))["object"].metadata.name == "a"
+    events = list(maps.watch(namespace=place, timeout=1, field_selector="metadata.name=a"))
+    assert [(event["type"], event["object"].metadata.name) for event in events] == [("ADDED", "a")]
     assert maps.delete(name="a", namespace=place).status == "Success"
 
 

@@ -23,6 +23,8 @@ from tests.conformance.clients.text import normalise
         ('spec.size: Invalid value: "-1": no', 'spec.size: Invalid value: "-1": no'),
         ("replicas: 12\nage", "replicas: 12\nage"),
         ("image:1s example.test/10s", "image:1s example.test/10s"),
+        ('E1116 12:15:30.1 7 reflector.go:227] "Failed to watch"\nnext', "next"),
+        ('E1116 12:15:30.1 7 memcache.go:265] "Unhandled"\nnext', '<klog> memcache.go:265] "Unhandled"\nnext'),
         ("Headers   end   \nnext", "Headers end\nnext"),
     ],
 )

@@ -12,6 +12,8 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "<uid>"),
         (r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
         (r"\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "<time>"),
+        # Whether a watch ends just before or just after its client gives up is a race that the client tells of.
+        (r"^[IWE]\d{4} .*\breflector\.go:.*\n", ""),
         (r"\b[IWE]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+", "<klog>"),
         (r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)? \+0000(?: UTC)?", "<time>"),
         (r"(?<![\w./:-])(\d+[smhd])+(?![\w.-])", "<age>"),

@@ -27,7 +27,6 @@ from applecart.embedded.store.log import MemoryLog
 from applecart.embedded.trust.kubeconfig_file import write_kubeconfig
 from applecart.embedded.trust.pki import Authority, PairFiles, write_pair
 from applecart.sim.node_agent import NodeAgent, agent_tls
-from tests.embedded.relay.wiring import RelayingApi
 
 HOST = "127.0.0.1"
 NODE = "mac-1"
@@ -100,7 +99,12 @@ class Stage:
         return Ran(process.returncode, out.decode(), err.decode())
 
     async def start_kubectl(
-        self, program: Path, *arguments: str, env: dict[str, str] | None = None, stdin: int = asyncio.subprocess.PIPE
+        self,
+        program: Path,
+        *arguments: str,
+        env: dict[str, str] | None = None,
+        stdin: int = asyncio.subprocess.PIPE,
+        stdout: int = asyncio.subprocess.PIPE,
     ) -> asyncio.subprocess.Process:
         home = self.kubeconfig.parent
         return await asyncio.create_subprocess_exec(
@@ -108,7 +112,7 @@ class Stage:
             *("--kubeconfig", str(self.kubeconfig), "--cache-dir", str(home / "cache"), "-n", self.namespace),
             *arguments,
             stdin=stdin,
-            stdout=asyncio.subprocess.PIPE,
+            stdout=stdout,
             stderr=asyncio.subprocess.PIPE,
             env={"HOME": str(home), "NO_PROXY": "*", **(env or {})},
         )
@@ -164,10 +168,10 @@ async def our_api(trust: Trust, clock: Clock) -> AsyncIterator[tuple[str, Relay]
         running_api(MemoryLog(), clock, keys) as running,
         running_relay(running.api.core, trust.shown_to_agents, trust.pem) as relay,
     ):
-        api = RelayingApi(running.api, relay)
+        running.api.use_agents(relay)
         log = RequestLog(trust.folder / "requests.jsonl", clock)
         front = Front(
-            api,
+            running.api,
             Authenticator(ClientCertificates(clock), running.identity.bearer),
             running.guard,
             trust.server_context(),

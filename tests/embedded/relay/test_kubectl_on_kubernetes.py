@@ -156,13 +156,14 @@ async def test_exec_on_a_terminal_tells_the_size_of_its_window(stage: Stage, kub
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 80))
     try:
-        process = await stage.start_kubectl(kubectl, "exec", "-it", "job", "--", "window", "1", stdin=theirs)
-        async with asyncio.timeout(60):
-            out, err = await process.communicate()
+        process = await stage.start_kubectl(kubectl, "exec", "-it", "job", "--", "window", "1", stdin=theirs, stdout=theirs)
+        async with asyncio.timeout(30):
+            _, err = await process.communicate()
+        seen = os.read(ours, 4096)
     finally:
         os.close(ours)
         os.close(theirs)
-    assert (process.returncode, out.replace(b"\r", b"")) == (0, b"80x24\n"), err
+    assert (process.returncode, seen.replace(b"\r", b"")) == (0, b"80x24\n"), err
 
 
 @commands_on_both

@@ -8,7 +8,6 @@ from applecart.embedded.refusals import Refusal
 from applecart.embedded.surface.negotiation import (
     Answer,
     DiscoveryAnswer,
-    bool_parameter,
     choose_answer,
     choose_discovery,
     choose_plain,
@@ -128,25 +127,6 @@ def test_discovery_as_a_page_is_refused() -> None:
 )
 def test_a_document_of_one_shape_is_sent_in_json_or_yaml(accept: str | None, expected: str) -> None:
     assert choose_plain(accept) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (None, False),
-        ("0", False),
-        ("false", False),
-        ("False", False),
-        ("FALSE", False),
-        ("", True),
-        ("1", True),
-        ("True", True),
-        ("no", True),
-    ],
-)
-def test_a_parameter_is_true_unless_it_says_otherwise(text: str | None, expected: bool) -> None:
-    """A Python client sends `watch=True`, and a hand-written request `watch=`."""
-    assert bool_parameter(text) is expected
 
 
 @given(st.text("applicton/jsyml*;, =vgq01.-TAxb", max_size=50))

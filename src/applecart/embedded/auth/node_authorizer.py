@@ -10,9 +10,9 @@ from collections.abc import Callable
 from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.bootstrap_roles import NODE_RULES
 from applecart.embedded.auth.decision import ALLOWED, NO_OPINION, Decision
-from applecart.embedded.auth.field_selectors import required_values
 from applecart.embedded.auth.node_graph import NodeGraph
 from applecart.embedded.auth.user import User
+from applecart.embedded.field_selectors import required_values
 
 LEASE_NAMESPACE = "kube-node-lease"
 _READS = ("get", "list", "watch")

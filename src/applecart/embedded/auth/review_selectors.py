@@ -6,8 +6,8 @@ question is then broader, which can only make the answer more careful.
 
 from applecart.embedded import field_errors
 from applecart.embedded.auth.documents import Document, mapping, mappings, text, texts
-from applecart.embedded.auth.field_selectors import is_readable, written
 from applecart.embedded.field_errors import FieldError
+from applecart.embedded.field_selectors import is_readable, written
 
 _IGNORED = "spec.resourceAttributes.fieldSelector ignored due to parse error"
 _PARTLY_IGNORED = "spec.resourceAttributes.fieldSelector partially ignored due to parse error"

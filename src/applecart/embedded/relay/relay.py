@@ -4,7 +4,7 @@ It holds no state of its own but the connections and the last figures; a server 
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from aiohttp import web
@@ -16,11 +16,12 @@ from applecart.embedded.auth.user import MASTERS, User
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.relay.agents import HttpAgents, agent_trust
 from applecart.embedded.relay.logs import read_log
-from applecart.embedded.relay.resource_metrics import ResourceMetrics
+from applecart.embedded.relay.resource_metrics import METRICS_KINDS, ResourceMetrics
 from applecart.embedded.relay.scrapes import Scrapes
 from applecart.embedded.relay.streams import OpenStream, open_stream, refuse_without_upgrade
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.messages import Answer, ApiRequest, StreamAnswer
+from applecart.embedded.surface.served import Served
 from applecart.embedded.trust.pki import PairFiles
 
 # As agents know the server; the name is the one that every installer of Kubernetes gives it.
@@ -32,6 +33,14 @@ class Relay:
         self._core = core
         self._agents = agents
         self.metrics = metrics
+
+    @property
+    def kinds(self) -> Sequence[Served]:
+        return METRICS_KINDS if self.metrics.is_served else ()
+
+    async def computed(self, request: ApiRequest, asked: Attributes) -> Answer:
+        """Usage of Nodes and Pods, already authorized."""
+        return await self.metrics.answer(request, asked)
 
     async def log(self, request: ApiRequest, key: Key) -> Answer | StreamAnswer:
         """`GET pods/NAME/log`, already authorized."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from applecart.api.meta import Key, Resource
 from applecart.embedded.attributes import Attributes
+from applecart.embedded.field_selectors import parse_field_selector, refuse_unknown_fields
 from applecart.embedded.kinds.rules import Document
 from applecart.embedded.refusals import bad_request, method_not_allowed, no_such_resource, not_found
 from applecart.embedded.relay.scrapes import Scrapes
@@ -16,7 +17,7 @@ from applecart.embedded.relay.usage import NodeUsage, Usage, usage_document
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.documents import encode
 from applecart.embedded.server.messages import Answer, ApiRequest
-from applecart.embedded.server.selectors import label_selector, parse_field_selector, refuse_unknown_fields
+from applecart.embedded.server.selectors import label_selector
 from applecart.embedded.surface.served import Served
 from applecart.embedded.surface.virtual_kinds import VirtualKind
 from applecart.embedded.times import stamp

@@ -9,6 +9,7 @@ from applecart.embedded.attributes import Attributes
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.refusals import Refusal, bad_request, method_not_allowed, no_such_resource, verb_not_supported
 from applecart.embedded.server import pod_subresources, reading, scaling, writing
+from applecart.embedded.server.agent_calls import AgentCalls, NoAgents
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.documents import encode
 from applecart.embedded.server.identity import Identity, answer_review, issue_token, read_virtual
@@ -32,6 +33,12 @@ class Api:
         self.core = core
         self._identity = identity
         self._pages = pages
+        self._agents: AgentCalls = NoAgents()
+
+    def use_agents(self, agents: AgentCalls) -> None:
+        """From now on node agents can be asked."""
+        self._agents = agents
+        self._pages.use_agents(agents)
 
     async def handle(self, request: ApiRequest) -> Answer | StreamAnswer:
         try:
@@ -56,6 +63,8 @@ class Api:
         if virtual is not None:
             return await self._virtual(request, attributes)
         kind = self.core.registry.find(attributes.group, attributes.version, attributes.resource)
+        if kind is None and any(one.resource.group == attributes.group for one in self._agents.kinds):
+            return await self._agents.computed(request, attributes)
         if kind is None:
             if self.core.registry.is_builtin_group(attributes.group):
                 raise no_such_resource()
@@ -120,6 +129,10 @@ class Api:
                 return await pod_subresources.evict(core, request, kind, key, eviction)
             case "token", "POST":
                 return issue_token(core, self._identity, request, kind, key.namespace, key.name)
+            case "log", "GET" | "HEAD":
+                return await self._agents.log(request, key)
+            case "exec" | "attach", _:
+                raise self._agents.refuse_plain(request, asked)
             case "scale", "GET" | "HEAD" if kind.scale:
                 return await scaling.get_scale(core, request, kind, key, kind.scale)
             case "scale", _ if kind.scale:

@@ -109,6 +109,10 @@ class DataFolder:
     def issue_server(self, authority: Authority, names: tuple[str, ...], now: datetime) -> PairFiles:
         return write_pair(self.pki, "server", authority.issue_server(names, now))
 
+    def issue_kubelet_client(self, authority: Authority, user: str, groups: tuple[str, ...], now: datetime) -> PairFiles:
+        """What the server shows to node agents."""
+        return write_pair(self.pki, "kubelet-client", authority.issue_client(user, groups, now))
+
     def write_admin(self, authority: Authority, url: str, now: datetime) -> None:
         client = authority.issue_client(ADMIN_USER, (MASTERS,), now)
         write_kubeconfig(self.admin_kubeconfig, url, authority.certificate_pem, client)

@@ -3,6 +3,7 @@
 from applecart.embedded.auth.service_account_tokens import ServiceAccountTokens
 from applecart.embedded.auth.token_keys import CONFIGURATION_PATH, JWKS_PATH, openid_configuration
 from applecart.embedded.refusals import method_not_allowed, no_such_resource
+from applecart.embedded.server.agent_calls import AgentCalls, NoAgents
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.documents import encode
 from applecart.embedded.server.forms import sent, to_yaml
@@ -24,7 +25,11 @@ class Pages:
         self._core = core
         self._tokens = tokens
         self._address = address
-        self._edition = 0
+        self._agents: AgentCalls = NoAgents()
+        self._made_for: tuple[int, int] = (0, 0)
+
+    def use_agents(self, agents: AgentCalls) -> None:
+        self._agents = agents
 
     def answer(self, request: ApiRequest) -> Answer | None:
         """None for a path that is nothing."""
@@ -66,13 +71,14 @@ class Pages:
         return Answer(200, b"ok", TEXT)
 
     def _renew(self) -> None:
-        edition = self._core.registry.edition
-        if edition == self._edition:
+        computed = self._agents.kinds
+        wanted = (self._core.registry.edition, len(computed))
+        if wanted == self._made_for:
             return
-        kinds = [*self._core.registry.kinds(), *VIRTUAL_KINDS]
+        kinds = [*self._core.registry.kinds(), *VIRTUAL_KINDS, *computed]
         self._discovery = Discovery(kinds)
         self._openapi = OpenApi(kinds, lambda kind: getattr(kind, "schema", None), getattr(self, "_openapi", None))
-        self._edition = edition
+        self._made_for = wanted
 
     def _discovered(self, request: ApiRequest, *, is_core: bool) -> Answer:
         wanted = negotiation.choose_discovery(request.accept)

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from applecart.embedded.attributes import Attributes
+from applecart.embedded.field_selectors import parse_field_selector
 from applecart.embedded.server.parameters import is_true
-from applecart.embedded.server.selectors import parse_field_selector
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
 _OF_NAMESPACES = ("status", "finalize")  # paths below a namespace that are the namespace's own

@@ -2,15 +2,10 @@
 
 from collections.abc import Mapping
 
+from applecart.embedded.field_selectors import FieldSelector, parse_field_selector, refuse_unknown_fields
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.refusals import Refusal, bad_request
-from applecart.embedded.server.selectors import (
-    FieldSelector,
-    everything,
-    label_selector,
-    parse_field_selector,
-    refuse_unknown_fields,
-)
+from applecart.embedded.server.selectors import everything, label_selector
 from applecart.embedded.store.record import Record
 from applecart.embedded.store.table import NODE_FIELD
 from applecart.embedded.store.watcher import Scope

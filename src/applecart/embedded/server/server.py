@@ -24,6 +24,7 @@ from applecart.embedded.auth.service_account_tokens import ServiceAccountTokens
 from applecart.embedded.auth.token_keys import TokenKeys
 from applecart.embedded.auth.user import MASTERS, User
 from applecart.embedded.kinds.builtin import builtin_kinds
+from applecart.embedded.relay.relay import CLIENT_GROUPS, CLIENT_USER, running_relay
 from applecart.embedded.server.api import Api
 from applecart.embedded.server.boot import make_sure
 from applecart.embedded.server.consequences import Consequences
@@ -60,6 +61,7 @@ class RunningApi:
     store: Store
     guard: Guard
     identity: Identity
+    core: Core
     _transports: list[InProcessTransport] = field(default_factory=list)
 
     def transport(self, user: User = ADMIN) -> InProcessTransport:
@@ -97,7 +99,7 @@ async def running_api(
     Consequences(core, authorizer, definitions_kind)
     await make_sure(core)
     cleaning = asyncio.create_task(definitions.run())
-    running = RunningApi(Api(core, identity, Pages(core, accounts, address)), store, guard, identity)
+    running = RunningApi(Api(core, identity, Pages(core, accounts, address)), store, guard, identity, core)
     try:
         yield running
     finally:
@@ -176,6 +178,9 @@ class EmbeddedServer:
         self.running = running
         self._failed = asyncio.get_running_loop().create_future()
         running.store.on_failure(self._note_failure)
+        shown = self.folder.issue_kubelet_client(self.authority, CLIENT_USER, CLIENT_GROUPS, now)
+        relay = await self._stack.enter_async_context(running_relay(running.core, shown, self.authority.certificate_pem))
+        running.api.use_agents(relay)
         requests = RequestLog(self.folder.requests, self._clock)
         self._stack.callback(requests.close)
         certificates = ClientCertificates(self._clock)
@@ -187,6 +192,7 @@ class EmbeddedServer:
             host=self._host,
             port=self.port,
             log=requests,
+            relay=relay,
         )
         await self._stack.enter_async_context(front)
         self.port = front.port

@@ -146,8 +146,3 @@ def choose_plain(accept: str | None) -> str:
     if any(clause.takes(media_type) for clause in read_accept(accept) for media_type in NAMED_IN_REFUSALS):
         raise not_acceptable(NAMED_IN_REFUSALS)
     raise no_such_representation(NAMED_IN_REFUSALS)
-
-
-def bool_parameter(text: str | None) -> bool:
-    """A query parameter: false when absent, `0` or `false` in any case; anything else is true, the empty text as well."""
-    return text is not None and text != "0" and text.lower() != "false"

@@ -1,0 +1,47 @@
+"""What only a node's agent can answer, as the handlers ask for it.
+
+The relay implements it where there are sockets. An API without one says so; everything else works as before.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from applecart.api.meta import Key
+from applecart.embedded.attributes import Attributes
+from applecart.embedded.refusals import Refusal
+from applecart.embedded.server.messages import Answer, ApiRequest, StreamAnswer
+from applecart.embedded.surface.served import Served
+
+
+class AgentCalls(Protocol):
+    async def log(self, request: ApiRequest, key: Key) -> Answer | StreamAnswer:
+        """A container's output."""
+
+    def refuse_plain(self, request: ApiRequest, asked: Attributes) -> Refusal:
+        """The refusal of exec and attach that came without an upgrade."""
+
+    @property
+    def kinds(self) -> Sequence[Served]:
+        """Kinds that are computed from what agents say, while they say something."""
+
+    async def computed(self, request: ApiRequest, asked: Attributes) -> Answer:
+        """An answer of one of those kinds."""
+
+
+class NoAgents:
+    """An API that reaches no agent."""
+
+    kinds: Sequence[Served] = ()
+
+    async def log(self, request: ApiRequest, key: Key) -> Answer | StreamAnswer:
+        raise _unreachable()
+
+    def refuse_plain(self, request: ApiRequest, asked: Attributes) -> Refusal:
+        return _unreachable()
+
+    async def computed(self, request: ApiRequest, asked: Attributes) -> Answer:
+        raise _unreachable()
+
+
+def _unreachable() -> Refusal:
+    return Refusal(503, "ServiceUnavailable", "this API runs inside a process and reaches no node agent; ask it over HTTPS")

@@ -1,0 +1,49 @@
+"""Query parameters by the rules of the real server's decoder."""
+
+import pytest
+
+from applecart.embedded.refusals import Refusal
+from applecart.embedded.server.parameters import integer, is_dry_run, is_true, revision
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, False),
+        ("0", False),
+        ("false", False),
+        ("False", False),
+        ("FALSE", False),
+        ("", True),
+        ("1", True),
+        ("True", True),
+        ("no", True),
+    ],
+)
+def test_a_parameter_is_true_unless_it_says_otherwise(text: str | None, expected: bool) -> None:
+    """A Python client sends `watch=True`, and a hand-written request `watch=`."""
+    assert is_true(text) is expected
+
+
+@pytest.mark.parametrize(("text", "number"), [("5", 5), ("-5", -5), ("+5", 5), ("", None)])
+def test_whole_numbers_are_read(text: str, number: int | None) -> None:
+    assert integer({"limit": text}, "limit") == number
+
+
+@pytest.mark.parametrize("text", ["x", "1.5", "1e3", "--1", "\u0665", "9" * 30])
+def test_what_is_no_whole_number_is_refused(text: str) -> None:
+    with pytest.raises(Refusal, match=r"strconv.ParseInt: parsing"):
+        integer({"limit": text}, "limit")
+
+
+@pytest.mark.parametrize("text", ["-1", "x", "1.5", "\u0665", "9" * 30])
+def test_a_revision_is_digits_alone(text: str) -> None:
+    with pytest.raises(ValueError, match=r"strconv.ParseUint: parsing"):
+        revision(text)
+
+
+def test_all_is_the_only_stage_of_a_dry_run() -> None:
+    assert is_dry_run({"dryRun": "All"}, "CreateOptions")
+    assert not is_dry_run({}, "CreateOptions")
+    with pytest.raises(Refusal, match='dryRun: Unsupported value: \\["foo"\\]: supported values: "All"'):
+        is_dry_run({"dryRun": "foo"}, "CreateOptions")

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.kubernetes.recipe import DEFAULT_KUBE, HERE, BuildFailed, go_needed
+from tests.kubernetes.recipe import DEFAULT_KUBE, HERE, BuildFailed, go_needed, programs
 from tests.kubernetes.toolchain import find_go, go_environment
 from tools.api_types.go_source import GoType, read_package
 from tools.api_types.kinds import MODULES
@@ -21,7 +21,7 @@ TABLE = Path("src/applecart/embedded/structure/types.json")
 
 def module_folders(kube: str = DEFAULT_KUBE) -> dict[str, Path]:
     """Where Go keeps the API modules of a minor."""
-    go, _ = find_go(go_needed(kube))
+    go, _ = find_go(go_needed(programs(kube)))
     command = [go, "mod", "download", "-json", *MODULES]
     asked = subprocess.run(command, cwd=HERE / f"v{kube}", env=go_environment(), capture_output=True, text=True)
     if asked.returncode != 0:

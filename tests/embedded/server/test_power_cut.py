@@ -39,7 +39,6 @@ async def test_over_fifty_power_cuts_no_acknowledged_write_is_lost_and_no_revisi
     clock = SystemClock()
     histories = [History(), History()]
     following: list[asyncio.Task[None]] = []
-    kills = dict.fromkeys(MOMENTS, 0)
     with nursery(tmp_path / "data") as servers:
         servers.start("never", 0)
         client = Client(connect(str(tmp_path / "data" / "admin.kubeconfig"), None, clock, environ={}), clock)
@@ -64,7 +63,6 @@ async def test_over_fifty_power_cuts_no_acknowledged_write_is_lost_and_no_revisi
             await asyncio.gather(*(writer.write_until_cut() for writer in writers))
             assert await servers.ended() == STOPPED_BY_KILL
             await tail
-            kills[moment] += 1
             next_moment = MOMENTS[(number + 1) % len(MOMENTS)] if number + 1 < ROUNDS else "never"
             servers.start(next_moment, chance.randint(1, MOST_COMMITS))
         _, state = await listed(transport)
@@ -79,7 +77,6 @@ async def test_over_fifty_power_cuts_no_acknowledged_write_is_lost_and_no_revisi
         await client.aclose()
         servers.stop()
         assert await servers.ended() == 0
-    print(ledger.acknowledged_count, ledger.survivors, len(ledger.told), kills)
     assert ledger.problems == []
     assert [history.problems for history in histories] == [[], []]
     assert [history.live for history in histories] == [fresh, fresh]

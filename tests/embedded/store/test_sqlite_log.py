@@ -253,3 +253,18 @@ async def test_a_checkpoint_does_not_make_writes_wait_for_a_long_read(tmp_path: 
     await log.checkpoint(truncate=True)
     assert log.wal_bytes == 0
     await store.aclose()
+
+
+@pytest.mark.parametrize("damage", ["res = 99", "name = x'00ff'", "value = 7"])
+async def test_a_row_that_no_server_wrote_is_told(tmp_path: Path, damage: str) -> None:
+    store, _ = open_store(tmp_path)
+    await put(store, "configmaps", "c", b'{"metadata":{}}')
+    last = store.revision
+    await store.aclose()
+    database = sqlite3.connect(tmp_path / "store.db")
+    database.executescript("PRAGMA ignore_check_constraints=1; DROP INDEX log_key;")
+    database.execute(f"UPDATE log SET {damage}")
+    database.commit()
+    database.close()
+    with pytest.raises(BadInput, match=rf"store.db is damaged \(revision {last} is no row of ours\)"):
+        open_store(tmp_path)

@@ -28,6 +28,7 @@ from applecart.embedded.store.sqlite_file import (
     open_database,
     set_meta,
 )
+from applecart.errors import BadInput
 
 # How long a busy event loop may keep the interpreter from the writer, which asks for it a few times a batch. Python's own 5 ms
 # made a batch of 16 rows wait 15 ms; measured, this makes it 2.
@@ -74,6 +75,8 @@ class SqliteLog:
         labels = {id: label for label, id in self._ids.items()}
         where, values = ("", ()) if label is None else ("WHERE res = ?", (self._ids.get(label, 0),))
         for res, ns, name, rev, op, value in self._database.execute(_CURRENT.format(where=where), values):
+            if res not in labels or not (isinstance(ns, str) and isinstance(name, str) and isinstance(value, bytes)):
+                raise BadInput(f"{self._file} is damaged (revision {rev} is no row of ours); run: applecart api restore")
             if op != Op.DELETED:
                 key = Key(ns, name)
                 yield labels[res], (key, rev, self._sealer.unseal(labels[res], key, rev, value))

@@ -32,7 +32,9 @@ class NodeRules(Rules):
     status_takes_metadata = True
 
     def default(self, obj: Document) -> None:
-        obj.setdefault("spec", {})
+        spec = obj.setdefault("spec", {})
+        if spec.get("podCIDR") and not spec.get("podCIDRs"):
+            spec["podCIDRs"] = [spec["podCIDR"]]
         status = obj.setdefault("status", {})
         default_amounts(status.get("capacity"))
         if status.get("allocatable") is None and status.get("capacity"):

@@ -95,9 +95,11 @@ def delete(
             return marked.record, marked, False
         case Fate.MARK_THEN_REMOVE:
             marked = put(core, stored, document, is_new=False)
-            return marked.record, remove(core, stored, marked.record), True
+            removed = remove(core, stored, marked.record)
+            return removed.record, removed, True
         case Fate.REMOVE:
-            return record, remove(core, stored, record), True
+            removed = remove(core, stored, record)
+            return removed.record, removed, True
 
 
 def _delete_namespace(

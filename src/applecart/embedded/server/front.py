@@ -29,6 +29,7 @@ from applecart.errors import BadInput
 
 MOST_IN_FLIGHT = 400  # requests that are no watches; the real server's default for reads
 RETRY_AFTER_S = 1
+BEHIND_BYTES = 32 << 10  # what waits for a reader that takes its time; asyncio lets a writer wait at 64 kB
 STALLED_S = 60.0  # a stream whose reader takes nothing for so long is cut
 KEEPALIVE_S = 75.0  # also the time that the headers of a first request may take
 BODY_S = 60.0  # from the last header to the last byte of the body; the real server ends whole requests then
@@ -172,10 +173,14 @@ class Front:
         try:
             await response.prepare(raw)
             async for chunk in chunks:
-                if not chunk and (raw.transport is None or raw.transport.is_closing()):
-                    break  # nothing to send, and nobody to send it to
-                async with asyncio.timeout(STALLED_S):
+                transport = raw.transport
+                if transport is None or transport.is_closing():
+                    break  # nobody to send it to
+                if transport.get_write_buffer_size() < BEHIND_BYTES:
                     await response.write(chunk)
+                else:
+                    async with asyncio.timeout(STALLED_S):  # a timer for each event would cost more than the event
+                        await response.write(chunk)
             await response.write_eof()
         except (ConnectionError, TimeoutError):
             if raw.transport is not None:

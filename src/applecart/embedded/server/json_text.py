@@ -1,5 +1,6 @@
 """Why bytes are not JSON, in the words clients know from the real server."""
 
+import json
 import re
 from typing import Any
 
@@ -76,16 +77,43 @@ def summary(body: bytes) -> str:
 
 
 def _why(body: bytes, text: str) -> str:
+    """What is wrong where, in Go's words. Python's own parser says where and what it expected there."""
     if not body.strip() or "truncated" in text:
         return "unexpected end of JSON input"
-    found = _AT.search(text)
-    at = int(found[1]) if found else 0
-    if "trailing" in text:
+    try:
+        json.loads(body)
+    except json.JSONDecodeError as error:
+        at = len(error.doc[: error.pos].encode())
         at += len(body[at:]) - len(body[at:].lstrip())
-        return f"invalid character '{_character(body, at)}' after top-level value"
-    if found:
-        return f"invalid character '{_character(body, at)}' looking for beginning of value"
+        if at >= len(body) or "Unterminated" in error.msg:
+            return "unexpected end of JSON input"
+        return f"invalid character '{_character(body, at)}' {_expected(error.msg, body[:at])}"
+    except (ValueError, RecursionError):  # bytes that are no text at all
+        if found := _AT.search(text):
+            return f"invalid character '{_character(body, int(found[1]))}' looking for beginning of value"
     return f"invalid JSON: {text}"
+
+
+def _expected(message: str, before: bytes) -> str:
+    if "property name" in message or "trailing comma before end of object" in message:
+        return "looking for beginning of object key string"
+    if "':'" in message:
+        return "after object key"
+    if "','" in message:
+        return "after array element" if _is_in_array(before) else "after object key:value pair"
+    return "after top-level value" if "Extra data" in message else "looking for beginning of value"
+
+
+def _is_in_array(before: bytes) -> bool:
+    """Whether the innermost bracket that is open is a square one; brackets inside strings do not count."""
+    brackets = re.sub(rb'"(?:\\.|[^"\\])*"', b"", before)
+    opened: list[int] = []
+    for bracket in re.findall(rb"[][{}]", brackets):
+        if bracket in b"[{":
+            opened.append(bracket[0])
+        elif opened:
+            opened.pop()
+    return bool(opened) and opened[-1] == ord("[")
 
 
 def _character(body: bytes, at: int) -> str:

@@ -15,6 +15,7 @@ from applecart.embedded.surface.version import version_document
 from applecart.embedded.surface.virtual_kinds import VIRTUAL_KINDS
 
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+OPENAPI_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 TEXT = "text/plain; charset=utf-8"
 
 
@@ -55,6 +56,9 @@ class Pages:
                 return self._document(request, self._discovery.group(group), group, is_named=False)
             case ["apis", group, version]:
                 return self._document(request, self._discovery.resource_list(group, version), group)
+            case ["openapi", "v2"]:
+                # Empty, and no 404: kubectl asks for it when a kind is unknown, and would then speak of OpenAPI instead.
+                return Answer(200, b"", OPENAPI_V2)
             case ["openapi", "v3"]:
                 return Answer(200, self._openapi.index(), TEXT)  # as the real server calls it, although it is JSON
             case ["openapi", "v3", *_]:

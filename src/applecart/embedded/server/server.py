@@ -87,7 +87,11 @@ async def running_api(
     for _, (_, _, value) in log.current(CRD_LABEL):
         install(registry, msgspec.json.decode(value))
     store = Store(log, registry.take_in)
-    store.start()
+    try:
+        store.start()
+    except BaseException:
+        await log.aclose()
+        raise
     reader = StoreReader(store)
     readers.append(reader)
     authorizer = Authorizer(reader)

@@ -95,6 +95,7 @@ async def stream(core: Core, kind: Kind, selection: Selection, options: WatchOpt
         async for lines in _follow(core, watcher, shows, options, form):
             yield lines
     finally:
+        watcher.stop_alarm()
         table.unwatch(watcher)
 
 
@@ -105,10 +106,7 @@ async def _follow(core: Core, watcher: Watcher, shows: "_Shows", options: WatchO
     bookmark_at = _next_bookmark(clock.monotonic(), end)
     while not watcher.is_closed:
         until = min(end, bookmark_at) if options.wants_bookmarks else end
-        try:
-            async with asyncio.timeout(until - clock.monotonic()):
-                await watcher.wait()
-        except TimeoutError:
+        if not await watcher.wait(until):
             if clock.monotonic() >= end:
                 return
             if options.wants_bookmarks:

@@ -17,7 +17,9 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& { command -v $$p; break; }; done)
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
-INSTALL := $(BIN)/uv pip sync --quiet --require-hashes --python $(BIN)/python
+# Bytecode at once: a command of ours starts in half a second instead of one.
+INSTALL := $(BIN)/uv pip sync --quiet --require-hashes --compile-bytecode --python $(BIN)/python
+OURS := $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --python $(BIN)/python -e . && $(BIN)/python -m compileall -q src
 
 .PHONY: help up test test-kubernetes check generate bench kube-binaries lock clean
 
@@ -66,12 +68,12 @@ $(VENV)/uv: requirements/uv.lock
 
 $(VENV)/ready-to-run: requirements/run.lock pyproject.toml $(VENV)/uv
 	@echo "installing what applecart needs to run (requirements/run.lock)"
-	@test -e $(VENV)/ready-to-develop || $(BIN)/uv pip install --quiet --require-hashes --python $(BIN)/python -r requirements/run.lock
-	@$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --python $(BIN)/python -e .
+	@test -e $(VENV)/ready-to-develop || $(BIN)/uv pip install --quiet --require-hashes --compile-bytecode --python $(BIN)/python -r requirements/run.lock
+	@$(OURS)
 	@touch $@
 
 $(VENV)/ready-to-develop: requirements/dev.lock pyproject.toml $(VENV)/uv
 	@echo "installing what applecart's tests need (requirements/dev.lock)"
 	@$(INSTALL) requirements/dev.lock
-	@$(BIN)/uv pip install --quiet --no-deps --no-build-isolation --python $(BIN)/python -e .
+	@$(OURS)
 	@touch $@ $(VENV)/ready-to-run

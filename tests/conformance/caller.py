@@ -5,6 +5,7 @@ library would add. Every wait has a deadline, so a server that never answers fai
 """
 
 import asyncio
+import io
 import json
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -14,9 +15,12 @@ from typing import Any
 
 import aiohttp
 
+from applecart.kube.http_connector import AbortingConnector
+
 CALL_TIMEOUT_S = 40.0  # a real server answers a revision of the future only after 3 s, and the machine may be busy
 WATCH_TIMEOUT_S = 30.0  # for the events of one check to arrive
 LINE_LIMIT_BYTES = 4 << 20  # of one event; the largest object of a check is 1 MiB
+LARGE_BYTES = 1 << 20
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -161,7 +165,9 @@ class Caller:
         query: Query | None,
         headers: Mapping[str, str] | None,
     ) -> Any:
-        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        data: Any = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        if data is not None and len(data) > LARGE_BYTES:
+            data = io.BytesIO(data)  # aiohttp warns of bytes so large
         sent = {**self._login.headers, **(headers or {})}
         if accept is not None:
             sent["Accept"] = accept
@@ -180,10 +186,14 @@ class Caller:
         )
 
 
-def open_session() -> aiohttp.ClientSession:
-    """Without a limit of connections: an open watch holds one."""
-    connector = aiohttp.TCPConnector(limit=0)
-    return aiohttp.ClientSession(connector=connector, read_bufsize=LINE_LIMIT_BYTES, timeout=aiohttp.ClientTimeout(total=None))
+@asynccontextmanager
+async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
+    """Without a limit of connections: an open watch holds one. Ends them without the goodbye of TLS, which nobody waits for."""
+    connector = AbortingConnector(limit=0)
+    timeout = aiohttp.ClientTimeout(total=None)
+    async with aiohttp.ClientSession(connector=connector, read_bufsize=LINE_LIMIT_BYTES, timeout=timeout) as session:
+        yield session
+        await connector.close(abort_ssl=True)
 
 
 def _parameter(value: Any) -> str:

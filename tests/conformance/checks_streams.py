@@ -27,6 +27,9 @@ def bookmark(event: Any) -> Any:
     return {**event, "object": {**event["object"], "metadata": metadata}, "has a revision": revision.isdigit()}
 
 
+ELSEWHERE = "/api/v1/namespaces/default/configmaps"
+
+
 @check(123, "bookmarks come before a watch ends, if asked for")
 async def check_123(ctx: Context) -> Any:
     path = ctx.path("configmaps")
@@ -37,10 +40,10 @@ async def check_123(ctx: Context) -> Any:
 
     async def drained(path: str, **query: Any) -> list[Any]:
         async with ctx.admin.watch(path, **query) as watch:
+            # A write of the same kind elsewhere, which only a bookmark tells: a real server sends none when nothing has moved.
+            await ctx.make_cluster_wide(ELSEWHERE, {**config_map(""), "metadata": {"generateName": f"{ctx.tag}-"}})
             return await watch.drain()
 
-    # A write elsewhere, which only a bookmark tells.
-    await ctx.make(ctx.widgets(), widget("one"))
     with_them, without, metadata_only = await asyncio.gather(
         drained(path, **asked),
         drained(path, **{**asked, "allowWatchBookmarks": "false"}),

@@ -11,8 +11,8 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from applecart.cli.controllers import small_controllers
 from applecart.clock import SystemClock
+from applecart.embedded.controllers.all_of_them import small_controllers
 from applecart.embedded.server.core import Settings
 from applecart.embedded.server.server import EmbeddedServer
 from applecart.kube.client import Client

@@ -10,8 +10,6 @@ from typing import Any
 from applecart.api.meta import Resource
 from applecart.embedded.field_errors import FieldError, quoted
 
-GONE_MESSAGE = "The provided continue parameter is too old"
-
 
 class Refusal(Exception):
     """One refusal. `headers` go beside the answer (Retry-After)."""

@@ -88,7 +88,9 @@ async def run(options: Options, clock: Clock) -> None:
         nodes = server.running.store.table("nodes")
         work: list[Work] = [partial(ends_with_its_disk, server), partial(watch_size, nodes.__len__)]
         if options.with_controllers:
-            from applecart.cli.controllers import small_controllers  # after it serves: nobody waits for their import
+            from applecart.embedded.controllers.all_of_them import (
+                small_controllers,  # after it serves: nobody waits for their import
+            )
 
             client = Client(server.running.transport(), clock)
             small = small_controllers(client, clock, server.authority.certificate_pem, server.keys, ends_events=True)

@@ -20,8 +20,6 @@ from applecart.embedded.store.log import StoreFailed
 from applecart.embedded.surface.virtual_kinds import VIRTUAL_KINDS
 from applecart.observe.logs import logger
 
-REVIEW_GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
-
 _log = logger("applecart.embedded.api")
 _VIRTUAL = {(kind.resource.group, kind.resource.version, kind.resource.plural): kind.resource for kind in VIRTUAL_KINDS}
 

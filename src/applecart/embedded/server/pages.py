@@ -14,7 +14,6 @@ from applecart.embedded.surface.openapi import PREFIX, OpenApi
 from applecart.embedded.surface.version import version_document
 from applecart.embedded.surface.virtual_kinds import VIRTUAL_KINDS
 
-HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 OPENAPI_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 TEXT = "text/plain; charset=utf-8"
 

@@ -8,7 +8,6 @@ from applecart.embedded.kinds.rules import Document
 from applecart.embedded.refusals import not_found
 from applecart.embedded.server import deleting
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.deletion import refuse_unmet
 from applecart.embedded.server.documents import encode
 from applecart.embedded.server.forms import sent
 from applecart.embedded.server.messages import Answer, ApiRequest
@@ -42,8 +41,7 @@ async def evict(core: Core, request: ApiRequest, kind: Kind, key: Key, eviction:
     wanted = deleting.read_options(asked)
     if not wanted.is_dry_run:
         pod = viewed(core, kind, record)
-        if refusal := refuse_unmet(kind, pod, wanted):
-            raise refusal
+        evictions.check_preconditions(pod, options)
         if _is_running(pod):
             put_view(core, kind, evictions.mark_evicted(pod, core.clock.now()), is_new=False)
             wanted = deleting.without_revision(wanted)

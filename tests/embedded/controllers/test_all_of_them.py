@@ -7,9 +7,9 @@ import pytest
 
 from applecart.api.core import Namespace, ServiceAccount
 from applecart.api.meta import Key, ObjectMeta
-from applecart.cli.controllers import TOKENS, signer, small_controllers
 from applecart.clock import Clock
 from applecart.embedded.auth.token_keys import TokenKeys
+from applecart.embedded.controllers.all_of_them import TOKENS, signer, small_controllers
 from applecart.embedded.server.server import running_api
 from applecart.embedded.store.log import MemoryLog
 from applecart.embedded.trust.pki import load_or_create_token_keys

@@ -17,18 +17,24 @@ TOKENS = "service-account tokens"
 
 
 def small_controllers(
-    client: Client, clock: Clock, ca_pem: bytes, keys: TokenKeys | None, *, ends_events: bool = False
+    client: Client,
+    clock: Clock,
+    ca_pem: bytes,
+    keys: TokenKeys | None,
+    *,
+    ends_events: bool = False,
+    with_scheduler: bool = True,
 ) -> SmallControllers:
     """All of them, ready to run. Without keys no token can be signed, so that one is left out.
 
-    `ends_events`: Events end by our hand; a real server has them ended by its database.
+    `ends_events`: Events end by our hand; a real server has them ended by its database. `with_scheduler`: no other one is at work.
     """
     more = [
         Small("node lifecycle", lambda: run_node_lifecycle(client, clock)),
         Small("pod garbage", lambda: run_pod_garbage(client, clock)),
         Small("expiry", lambda: run_expiry(client, clock, with_events=ends_events)),
     ]
-    small = SmallControllers(client, clock, ca_pem, signer(keys), more=more)
+    small = SmallControllers(client, clock, ca_pem, signer(keys), more=more, with_scheduler=with_scheduler)
     if keys is None:
         small.controllers = [one for one in small.controllers if one.name != TOKENS]
     return small

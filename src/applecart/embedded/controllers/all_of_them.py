@@ -27,7 +27,8 @@ def small_controllers(
 ) -> SmallControllers:
     """All of them, ready to run. Without keys no token can be signed, so that one is left out.
 
-    `ends_events`: Events end by our hand; a real server has them ended by its database. `with_scheduler`: no other one is at work.
+    `ends_events`: Events end by our hand; a real server has them ended by its database. `with_scheduler`: no other one is
+    at work.
     """
     more = [
         Small("node lifecycle", lambda: run_node_lifecycle(client, clock)),

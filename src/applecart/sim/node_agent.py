@@ -83,7 +83,8 @@ class NodeAgent:
     def cut(self) -> None:
         """Lose every connection at once, as a machine that loses power does."""
         for connection in list(self._connections):
-            connection.abort()
+            with suppress(AttributeError):  # before Python 3.11.5 a TLS transport that was closed twice cannot be aborted
+                connection.abort()
 
     @web.middleware
     async def _only_the_api_server(self, request: web.Request, handler: _Handler) -> web.StreamResponse:

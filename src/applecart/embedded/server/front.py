@@ -9,6 +9,7 @@ import logging
 import ssl
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Self
 
 from aiohttp import web
@@ -184,7 +185,8 @@ class Front:
             await response.write_eof()
         except (ConnectionError, TimeoutError):
             if raw.transport is not None:
-                raw.transport.abort()
+                with suppress(AttributeError):  # before Python 3.11.5 a TLS transport that was closed twice cannot be aborted
+                    raw.transport.abort()
         finally:
             close: Callable[[], Any] | None = getattr(chunks, "aclose", None)
             if close is not None:

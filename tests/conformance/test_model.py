@@ -78,6 +78,7 @@ def both(real_servers: Servers, embedded_servers: Servers) -> tuple[Server, Serv
     return real_servers(False), embedded_servers(False)
 
 
+@pytest.mark.usefixtures("words_of_the_default_minor")
 @pytest.mark.timeout(300)
 async def test_random_sequences_end_in_the_same_state_by_the_same_answers_and_events(both: tuple[Server, Server]) -> None:
     differing: list[str] = []

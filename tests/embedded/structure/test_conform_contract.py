@@ -158,6 +158,7 @@ NOT_STRICT = [
 ]
 
 
+@pytest.mark.usefixtures("words_of_the_default_minor")
 @pytest.mark.parametrize("document", REFUSED, ids=json.dumps)
 def test_a_document_of_wrong_types_is_refused_in_the_servers_words(
     real_cluster: RealCluster, namespace: str, document: dict[str, Any]

@@ -87,6 +87,7 @@ def without_identity(document: Any) -> Any:
         pytest.param(b"k8s\x00\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x0b" + b"\xff" * 11, id="a number without end"),
     ],
 )
+@pytest.mark.usefixtures("words_of_the_default_minor")
 def test_a_malformed_body_is_refused_in_the_servers_words(real_cluster: RealCluster, namespace: str, raw: bytes) -> None:
     answer = RealApi(real_cluster).call("POST", f"/api/v1/namespaces/{namespace}/configmaps", raw, sends=PROTOBUF)
     with pytest.raises(Refusal) as refused:

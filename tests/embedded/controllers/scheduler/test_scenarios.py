@@ -54,6 +54,7 @@ def cluster_of_scenarios(kube_programs: Path, tmp_path_factory: pytest.TempPathF
 def scheduler(request: pytest.FixtureRequest, cluster_of_scenarios: RealCluster) -> Iterator[str]:
     """Who schedules; never both at once."""
     if request.param == REAL:
+        request.getfixturevalue("words_of_the_default_minor")
         asyncio.run(cluster_of_scenarios.start_scheduler())
     yield request.param
     asyncio.run(cluster_of_scenarios.stop_program(SCHEDULER))

@@ -10,6 +10,7 @@ import stat
 import subprocess
 import urllib.request
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -132,7 +133,7 @@ def no_database(file: Path) -> None:
 
 def of_another_program(file: Path) -> None:
     file.unlink()
-    with sqlite3.connect(file) as database:
+    with closing(sqlite3.connect(file)) as database, database:
         database.execute("CREATE TABLE diary(day, text)")
 
 
@@ -143,7 +144,7 @@ def with_a_hole(file: Path) -> None:
 
 
 def of_a_later_version(file: Path) -> None:
-    with sqlite3.connect(file) as database:
+    with closing(sqlite3.connect(file)) as database, database:
         database.execute("PRAGMA user_version=99")
 
 

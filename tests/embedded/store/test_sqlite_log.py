@@ -22,7 +22,11 @@ pytestmark = pytest.mark.real_time
 def open_store(folder: Path) -> tuple[Store, SqliteLog]:
     log = SqliteLog(folder / "store.db", load_or_make_key(folder / "secrets.key"))
     store = Store(log, take_in)
-    store.start()
+    try:
+        store.start()
+    except BaseException:
+        log._database.close()
+        raise
     return store, log
 
 

@@ -43,6 +43,7 @@ def connect(file: Path) -> sqlite3.Connection:
 
 def open_database(file: Path) -> sqlite3.Connection:
     """Open or create the database. Raises BadInput with a sentence for every way in which it is not usable."""
+    database: sqlite3.Connection | None = None
     try:
         database = connect(file)
         # Not whether the file is there: one whose creation was cut off is there, and rolled back to nothing by this look.
@@ -54,8 +55,10 @@ def open_database(file: Path) -> sqlite3.Connection:
         if not get_meta(database, "clean", default=1):
             _check_integrity(file, database)
         set_meta(database, "clean", 0)
-    except sqlite3.Error as error:
-        raise BadInput(explain(file, error)) from None
+    except (sqlite3.Error, BadInput) as error:
+        if database is not None:
+            database.close()
+        raise error if isinstance(error, BadInput) else BadInput(explain(file, error)) from None
     return database
 
 

@@ -196,7 +196,9 @@ def test_after_a_forced_apply_the_applier_has_what_it_wants_and_owns_it(writes: 
         wanted = fields_in({"spec": spec}, PROBE)
         assert (owned or wanted) == wanted
         present = fields_in({"spec": live.get("spec")}, PROBE)
-        assert not fields_in({"spec": {"items": spec.get("items", [])}}, PROBE) - present
+        # An empty map is a field of its own only while nobody else has put something into it.
+        items = [{name: value for name, value in item.items() if value != {}} for item in spec.get("items", [])]
+        assert not fields_in({"spec": {"items": items}}, PROBE) - present
 
 
 @given(WRITES)

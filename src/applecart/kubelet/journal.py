@@ -1,0 +1,79 @@
+"""The agent's memory on disk: one folder per Pod, `<state>/pods/<uid>/entry.json`, and its run folders beside it.
+
+Writing is durable before it returns. A file that cannot be read (a full disk cut it, a person edited it) is set aside and
+told, never guessed at: the Pod is then treated as one the agent never met, and the mark in its VM decides.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from applecart.kubelet.entry import Entry
+from applecart.observe.logs import logger
+from applecart.tart.files import Files
+
+ENTRY_FILE = "entry.json"
+SET_ASIDE = "unreadable-"
+_UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}")  # becomes a folder's name, so nothing else may
+
+log = logger(__name__)
+_decode = msgspec.json.Decoder(Entry).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Journal:
+    def __init__(self, state: Path, files: Files) -> None:
+        self._folder = state / "pods"
+        self._files = files
+        self._entries: dict[str, Entry] = {}
+        files.make_folder(self._folder)
+        for found in sorted(self._folder.iterdir()):
+            self._read(found)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(list(self._entries.values()))
+
+    def get(self, uid: str) -> Entry | None:
+        return self._entries.get(uid)
+
+    def write(self, entry: Entry) -> Entry:
+        if self._entries.get(entry.uid) == entry:
+            return entry
+        if entry.uid not in self._entries:
+            self._files.make_folder(self.folder(entry.uid))
+        self._files.write(self.folder(entry.uid) / ENTRY_FILE, _encode(entry))
+        self._entries[entry.uid] = entry
+        return entry
+
+    def forget(self, uid: str) -> None:
+        """The Pod is gone and nothing of it is left."""
+        self._files.remove(self.folder(uid))
+        self._entries.pop(uid, None)
+
+    def folder(self, uid: str) -> Path:
+        if not _UID.fullmatch(uid):
+            raise ValueError(f"{uid!r} is not the uid of a Pod")
+        return self._folder / uid
+
+    def run_folder(self, entry: Entry) -> Path:
+        return self.folder(entry.uid) / f"run-{entry.run}"
+
+    def _read(self, folder: Path) -> None:
+        file = folder / ENTRY_FILE
+        if folder.name.startswith(SET_ASIDE) or not folder.is_dir():
+            return
+        try:
+            entry = _decode(file.read_bytes())
+            if entry.uid != folder.name:
+                raise msgspec.ValidationError(f"it is about Pod uid {entry.uid}")
+        except FileNotFoundError:
+            self._files.remove(folder)  # an agent died before its first entry: nothing was made yet
+        except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
+            aside = folder.with_name(SET_ASIDE + folder.name)
+            self._files.remove(aside)
+            self._files.move(folder, aside)
+            log.error("a journal entry cannot be read and was set aside", folder=str(aside), why=str(error))
+        else:
+            self._entries[entry.uid] = entry

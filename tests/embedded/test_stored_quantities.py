@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.quantity import BAD_FORMAT, BAD_SUFFIX, BadQuantity, parse_quantity
+from applecart.api.quantity import BAD_FORMAT, BAD_SUFFIX, BadQuantity, parse_quantity
 
 
 def canonical(text: str, *, rounds_to_milli: bool = False) -> str:

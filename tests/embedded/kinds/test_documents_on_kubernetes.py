@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from applecart.api.quantity import parse_quantity
 from applecart.embedded.binaries.cluster import RealCluster
 from applecart.embedded.kinds.binding import bind, validate_binding
 from applecart.embedded.kinds.builtin import builtin_entries
 from applecart.embedded.kinds.pod import PodRules
 from applecart.embedded.kinds.virtual import VIRTUAL_KINDS
-from applecart.embedded.quantity import parse_quantity
 from applecart.embedded.refusals import Refusal
 from tests.embedded.kinds import kind_cases, pod_cases, pod_change_cases
 from tests.embedded.kinds.comparison import comparable, outcome_of_answer, outcome_of_create, outcome_of_update

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.quantity import parse_quantity
+from applecart.api.quantity import parse_quantity
 from applecart.embedded.structure.fast import conform_fast
 from applecart.embedded.structure.types import type_of
 

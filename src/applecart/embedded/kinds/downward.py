@@ -3,9 +3,9 @@
 import re
 from typing import Any
 
+from applecart.api.quantity import BadQuantity, quantity_of
 from applecart.embedded.field_errors import FieldError, invalid, not_supported, required
 from applecart.embedded.kinds.names import annotation_key_problems, qualified_name_problems
-from applecart.embedded.quantity import BadQuantity, quantity_of
 
 ENV_FIELDS = (
     "metadata.name",

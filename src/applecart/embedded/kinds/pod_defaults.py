@@ -5,9 +5,9 @@ Runs on every Pod that is decoded, so it must be cheap and must change nothing i
 
 from typing import Any
 
+from applecart.api.quantity import BadQuantity, quantity_of
 from applecart.embedded.kinds.images import pull_policy_of
 from applecart.embedded.kinds.rules import Document
-from applecart.embedded.quantity import BadQuantity, quantity_of
 
 GRACE_PERIOD_S = 30
 FILE_MODE = 0o644

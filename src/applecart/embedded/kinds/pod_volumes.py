@@ -5,10 +5,10 @@ Covers the sources that make sense without storage drivers. Other sources are st
 
 from typing import Any
 
+from applecart.api.quantity import BadQuantity, quantity_of
 from applecart.embedded.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from applecart.embedded.kinds.downward import VOLUME_FIELDS, validate_field_ref, validate_resource_field_ref
 from applecart.embedded.kinds.names import label_problems
-from applecart.embedded.quantity import BadQuantity, quantity_of
 
 MODE_SAID = "must be a number between 0 and 0777 (octal), both inclusive"
 TOKEN_MIN_S = 600

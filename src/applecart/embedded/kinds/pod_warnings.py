@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from applecart.api.quantity import BadQuantity, quantity_of
 from applecart.embedded.field_errors import quoted
 from applecart.embedded.kinds.names import label_problems
 from applecart.embedded.kinds.rules import Document
-from applecart.embedded.quantity import BadQuantity, quantity_of
 
 HOSTNAME_ADVICE = "this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended"
 NULL_SELECTOR = "a null labelSelector results in matching no pod"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from applecart.embedded.quantity import BadQuantity, quantity_of
+from applecart.api.quantity import BadQuantity, quantity_of
 
 _COUNTED = ("cpu", "memory")
 

@@ -3,9 +3,9 @@
 from functools import lru_cache
 from typing import Any
 
+from applecart.api.quantity import BadQuantity, Quantity, quantity_of
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, required
 from applecart.embedded.kinds.names import qualified_name_problems
-from applecart.embedded.quantity import BadQuantity, Quantity, quantity_of
 
 NEGATIVE = "must be greater than or equal to 0"
 HUGE_PAGES = "hugepages-"

@@ -12,7 +12,7 @@ from itertools import islice, pairwise
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from applecart.embedded.quantity import NANOS, BadQuantity, parse_quantity
+from applecart.api.quantity import NANOS, BadQuantity, parse_quantity
 from applecart.embedded.schema.cel_library import cel
 from applecart.embedded.schema.patterns import searchable
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from applecart.api.containers import Container
 from applecart.api.pods import PodSpec
-from applecart.embedded.quantity import NANOS, BadQuantity, parse_quantity
+from applecart.api.quantity import NANOS, BadQuantity, parse_quantity
 
 CPU = "cpu"
 MEMORY = "memory"

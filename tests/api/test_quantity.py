@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from applecart.embedded.quantity import BadQuantity, Quantity, parse_quantity, quantity_of
+from applecart.api.quantity import BadQuantity, Quantity, parse_quantity, quantity_of
 
 SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 BAD = ["", "abc", "1 Gi", "1kk", "1KiB", "--1", "1.1.1", "1e", "1ii", "1m5", "1\n", "1e9999", "9" * 300]

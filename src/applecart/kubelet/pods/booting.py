@@ -1,0 +1,81 @@
+"""Starting a VM, once; and finding one again that an earlier agent started.
+
+A run folder is taken in the journal before the VM starts and is used once, ever: the supervisor refuses to start anything in
+a folder that is taken. So an agent that died in between either finds its VM or makes sure that it never starts (I4).
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+import msgspec
+
+from applecart.api.pods import Pod
+from applecart.errors import ApplecartError
+from applecart.kubelet.entry import Entry, Stage
+from applecart.kubelet.guest.share import GuestShare
+from applecart.kubelet.pods.host import Host
+from applecart.tart.mac import Detached, RunEnd
+from applecart.tart.run_options import RunOptions
+from applecart.tart.running import running_vms
+
+STRAY_POLL_S = 5.0  # of a VM whose run folder is lost; listing processes costs a fork
+UNRECORDED = RunEnd(None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Booting:
+    host: Host
+
+    async def start(self, pod: Pod, entry: Entry) -> tuple[Entry, Detached]:
+        """The VM of a CLONED entry, started."""
+        host = self.host
+        await host.gui.ensure()
+        self._rotate_log(entry)
+        entry = host.journal.write(
+            msgspec.structs.replace(entry, stage=Stage.BOOTING, run=entry.run + 1, started_at=host.clock.now())
+        )
+        folder = host.journal.run_folder(entry)
+        host.files.make_folder(folder)
+        options = RunOptions(shares=GuestShare(host.userdata, entry.vm, host.files).shares(), is_vnc=False)
+        detached = await host.tart.run(entry.vm, options, folder=folder, log=host.logs / f"{entry.vm}.log")
+        return host.journal.write(msgspec.structs.replace(entry, stage=Stage.RUNNING)), detached
+
+    async def find(self, entry: Entry) -> tuple[Entry, Detached | None]:
+        """What became of a VM that was being started. Without a Detached it never was, and the entry is CLONED again."""
+        detached = await self.detached(entry)
+        stage = Stage.RUNNING if detached else Stage.CLONED
+        return self.host.journal.write(msgspec.structs.replace(entry, stage=stage)), detached
+
+    async def detached(self, entry: Entry) -> Detached | None:
+        """The program that runs, or ran, the VM. None when it was never started, and then it never will be."""
+        if not entry.run:
+            return StrayVm(self.host, entry.vm)
+        folder = self.host.journal.run_folder(entry)
+        self.host.files.make_folder(folder)  # the agent may have died before it did
+        return await self.host.mac.adopt(folder)
+
+    def _rotate_log(self, entry: Entry) -> None:
+        """A log speaks of one Pod; of the one before it, the last is kept."""
+        log = self.host.logs / f"{entry.vm}.log"
+        if not entry.run and log.exists():
+            self.host.files.move(log, log.with_suffix(".log.1"))
+
+
+@dataclass(frozen=True, slots=True)
+class StrayVm:
+    """A VM that bears a Pod's mark although its journal is lost: all that can be seen of it is its process."""
+
+    host: Host
+    vm: str
+    pid: int | None = None
+
+    async def wait(self) -> RunEnd:
+        while await self._runs():
+            await asyncio.sleep(STRAY_POLL_S)
+        return UNRECORDED
+
+    async def _runs(self) -> bool:
+        try:
+            return self.vm in running_vms(await self.host.mac.processes(), self.host.tart.binary)
+        except ApplecartError:
+            return True  # not seen is not gone

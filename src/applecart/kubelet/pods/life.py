@@ -1,0 +1,134 @@
+"""One Pod's VM from nothing to its end, in a task of its own: whatever it waits for delays no other Pod (I13).
+
+It goes on from where the journal says, so a new agent continues what an old one began. A failure becomes trouble with a class,
+a sentence and the time of the next attempt, all of it durable (I10); a class that waiting cannot cure ends the Pod. It never
+speaks to the API about the Pod's status: it says `changed`, and the reconciler publishes.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
+
+from applecart.api.pods import FAILED, Pod
+from applecart.api.reasons import kubelet as reasons
+from applecart.errors import ApplecartError
+from applecart.kubelet.entry import Entry, Exit, Stage
+from applecart.kubelet.pods.booting import Booting
+from applecart.kubelet.pods.host import Host
+from applecart.kubelet.pods.making import Making
+from applecart.kubelet.pods.trouble import gives_up, next_trouble
+from applecart.kubelet.pods.watching import Watching
+from applecart.kubelet.probes.runner import ProbeRunner
+from applecart.observe.logs import logger
+from applecart.tart.mac import Detached
+
+LONGEST_PAUSE_S = 300.0  # the longest step of any class of trouble
+
+log = logger(__name__)
+
+
+class Life:
+    def __init__(self, host: Host, probes: ProbeRunner, pod: Pod, changed: Callable[[], None]) -> None:
+        self.pod = pod
+        self.watching: Watching | None = None
+        self._host = host
+        self._probes = probes
+        self._changed = changed
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Idempotent: one task at a time, and none once the VM has ended."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._live(), name=f"life of {self.pod.key}")
+
+    def see(self, pod: Pod) -> None:
+        """The Pod as the API shows it now."""
+        self.pod = pod
+        if self.watching is not None:
+            self.watching.pod = pod
+
+    async def stop(self) -> None:
+        """Nothing of it runs in the agent when this returns; a VM that was started goes on."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _live(self) -> None:
+        entry = self._entry()
+        while entry.exit is None:
+            try:
+                await self._until_next_attempt(entry)
+                entry = await self._advance(entry)
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:
+                entry = self._failed(self._entry(), error)
+            self._changed()
+
+    async def _advance(self, entry: Entry) -> Entry:
+        """One stage further."""
+        is_rebound = entry.stage in (Stage.BOOTING, Stage.RUNNING)
+        detached: Detached | None = None
+        if entry.stage in (Stage.ACCEPTED, Stage.CLONING):
+            self._announce(entry)
+            entry = await Making(self._host).make(self.pod, self._entry())
+        elif entry.stage is Stage.CLONED:
+            entry, detached = await Booting(self._host).start(self.pod, entry)
+            self._changed()
+        else:
+            entry, detached = await Booting(self._host).find(entry)
+        if detached is None:
+            return entry
+        self.watching = Watching(self._host, self._probes, self.pod, self._changed, is_rebound)
+        try:
+            return await self.watching.until_ended(entry, detached)
+        finally:
+            self.watching = None
+
+    def _announce(self, entry: Entry) -> None:
+        """Once per Pod: the gap between Scheduled and Running must be visible, and retries must not be counted again."""
+        if entry.delay_observed:
+            return
+        host = self._host
+        host.metrics.provision_started(self.pod)
+        host.journal.write(msgspec.structs.replace(entry, delay_observed=True))
+        creating = reasons.CREATING_VM
+        host.events.event(self.pod, creating.type, creating.name, "making a Tart VM: cloned from a golden, pulled when it is new")
+
+    async def _until_next_attempt(self, entry: Entry) -> None:
+        if entry.trouble is not None:
+            wait_s = (entry.trouble.next_attempt_at - self._host.clock.now()).total_seconds()
+            # A clock that was set back must not turn a pause of seconds into one of years.
+            await asyncio.sleep(max(0.0, min(wait_s, LONGEST_PAUSE_S)))
+
+    def _failed(self, entry: Entry, error: Exception) -> Entry:
+        host = self._host
+        now = host.clock.now()
+        trouble = next_trouble(entry.trouble, error, now, host.clock.random)
+        about = log.bind(entry.key, vm=entry.vm, stage=entry.stage, failure=trouble.failure)
+        if isinstance(error, ApplecartError):
+            about.warning("a Pod's VM could not be made", exc_info=error)
+        else:
+            about.error("a Pod's VM could not be made, unexpectedly", exc_info=error)
+        failed = reasons.CREATE_FAILED.as_event(reasons.EventType.WARNING)
+        host.events.event(self.pod, failed.type, failed.name, trouble.sentence)
+        if not gives_up(trouble, now):
+            return host.journal.write(msgspec.structs.replace(entry, trouble=trouble))
+        host.metrics.failed(self.pod, trouble.failure)
+        exit = Exit(
+            phase=FAILED,
+            reason=trouble.reason,
+            message=trouble.sentence,
+            container_reason=trouble.reason,
+            code=128,
+            finished_at=now,
+        )
+        return host.journal.write(msgspec.structs.replace(entry, stage=Stage.ENDED, exit=exit, trouble=trouble))
+
+    def _entry(self) -> Entry:
+        entry = self._host.journal.get(self.pod.uid)
+        assert entry is not None  # the reconciler wrote it before it made this life
+        return entry

@@ -1,0 +1,126 @@
+"""Making a Pod's VM: its files, its golden, a clone with an identity and a size of its own.
+
+The journal says CLONING before a VM of our name can exist and CLONED once it is complete and marked, so whatever an earlier
+agent left half made is known to be ours and made again. A VM that is not ours is never touched, whatever its name (I3); one
+that may have been started is never started again.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from applecart.api import names
+from applecart.api.pods import Pod
+from applecart.api.reasons import kubelet as reasons
+from applecart.errors import ApplecartError, Permanent, Transient
+from applecart.kubelet.entry import Entry, Stage
+from applecart.kubelet.guest.environment import environment
+from applecart.kubelet.guest.share import GuestShare
+from applecart.kubelet.guest.token import wants_token, write_token
+from applecart.kubelet.pods.host import Host
+from applecart.kubelet.pods.pull_login import pull_login
+from applecart.kubelet.pods.resources import vm_size
+from applecart.tart.failures import NoSpace
+from applecart.tart.home import LocalVm
+from applecart.tart.marks import PodMark
+from applecart.tart.running import running_vms
+
+
+class ForeignVm(Permanent):
+    """A VM of the Pod's name is on the host and is not ours."""
+
+
+class OlderVmRuns(Transient):
+    """The VM of an earlier Pod of this name has not ended yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    host: Host
+
+    async def make(self, pod: Pod, entry: Entry) -> Entry:
+        """From whatever an earlier attempt left to a VM that can be started."""
+        host = self.host
+        began_s = host.clock.monotonic()
+        await self._clear_the_name(entry)
+        await self._stage_files(pod, entry)
+        container = pod.spec.containers[0]
+        with host.metrics.waiting("pull", entry.key):
+            login = await pull_login(host.client, pod)
+            golden = await host.goldens.ensure(container.image, policy=container.image_pull_policy, login=login)
+        entry = host.journal.write(
+            msgspec.structs.replace(
+                entry, stage=Stage.CLONING, image=container.image, golden=golden.vm, digest=golden.digest
+            )
+        )
+        with host.metrics.waiting("clone", entry.key):
+            await self._clone(golden.vm, entry.vm)
+            mark = PodMark(entry.uid, entry.namespace, entry.name, entry.image, entry.digest, host.clock.now())
+            host.home.write_mark(entry.vm, mark, host.files)
+            await self._give_identity(pod, entry.vm)
+            cpu, memory_mb = vm_size(pod)
+            if cpu or memory_mb:
+                await host.tart.set(entry.vm, cpu=cpu, memory_mb=memory_mb)
+        host.metrics.provisioned(pod, host.clock.monotonic() - began_s, golden_was_made=golden.was_made)
+        return host.journal.write(msgspec.structs.replace(entry, stage=Stage.CLONED))
+
+    async def _clear_the_name(self, entry: Entry) -> None:
+        """No VM of our name is left when this returns; Tart would replace one without a word."""
+        found = self.host.home.vm(entry.vm)
+        if found is None:
+            return
+        if entry.stage is not Stage.CLONING:
+            await self._refuse_unless_old_and_ours(found, entry)
+        await self.host.tart.delete(entry.vm)
+
+    async def _refuse_unless_old_and_ours(self, found: LocalVm, entry: Entry) -> None:
+        if not isinstance(found.mark, PodMark):
+            raise ForeignVm(
+                f"a VM named {found.name} is on node {self.host.node} and was not made for a Pod; "
+                "rename or delete it, or give the Pod another name"
+            )
+        if found.name in running_vms(await self.host.mac.processes(), self.host.tart.binary):
+            raise OlderVmRuns(f"VM {found.name} of an earlier Pod (uid {found.mark.uid}) still runs; waiting for its end")
+
+    async def _stage_files(self, pod: Pod, entry: Entry) -> None:
+        host = self.host
+        with host.metrics.waiting("config", entry.key):
+            share = GuestShare(host.userdata, entry.vm, host.files)
+            share.stage(await environment(host.client, pod, host.node, host.node_ip), host.node)
+            if wants_token(pod):
+                await write_token(host.client, pod, share, host.clock)
+
+    async def _clone(self, golden: str, vm: str) -> None:
+        try:
+            await self.host.tart.clone(golden, vm)
+        except NoSpace:
+            if self.host.reclaim is None or not await self.host.reclaim(f"no space to clone {vm}"):
+                raise
+            await self.host.tart.clone(golden, vm)
+
+    async def _give_identity(self, pod: Pod, vm: str) -> None:
+        """Clones that share a serial number fail Apple's asset checks under load; a job without Xcode can do without."""
+        try:
+            await self.host.tart.set(vm, random_serial=True)
+        except ApplecartError as error:
+            skipped = reasons.IDENTITY_REGEN_SKIPPED
+            self.host.events.event(pod, skipped.type, skipped.name, f"regenerate VM identity: {error}")
+
+
+def new_entry(pod: Pod, host: Host) -> Entry:
+    """The first word about a Pod. A VM that already bears its uid was started by an agent whose journal is lost: it is
+    watched to its end, and never started (I4)."""
+    vm = names.pod_vm(pod.namespace, pod.name)
+    mark = host.home.mark(vm)
+    is_known_to_its_vm = isinstance(mark, PodMark) and mark.uid == pod.uid
+    return Entry(
+        uid=pod.uid,
+        namespace=pod.namespace,
+        name=pod.name,
+        vm=vm,
+        stage=Stage.RUNNING if is_known_to_its_vm else Stage.ACCEPTED,
+        accepted_at=host.clock.now(),
+        image=pod.spec.containers[0].image if pod.spec.containers else "",
+        digest=mark.digest if isinstance(mark, PodMark) and is_known_to_its_vm else "",
+        started_at=host.clock.now() if is_known_to_its_vm else None,
+    )

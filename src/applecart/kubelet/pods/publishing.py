@@ -1,0 +1,37 @@
+"""A Pod's status in the API: what differs, and nothing that others wrote.
+
+The patch names the Pod's uid, so that a status never lands on another Pod of the same name.
+"""
+
+from dataclasses import dataclass
+
+from applecart.api.pods import Pod, PodStatus
+from applecart.kubelet.entry import Entry
+from applecart.kubelet.pods.host import Host
+from applecart.kubelet.pods.status import View, pod_status, refused_status, status_patch
+from applecart.kubelet.probes.runner import ProbeRunner
+from applecart.kubelet.serve.forwarder import Forwarders
+
+
+@dataclass(frozen=True, slots=True)
+class Publishing:
+    host: Host
+    probes: ProbeRunner
+    forwarders: Forwarders
+
+    async def publish(self, pod: Pod, entry: Entry) -> Pod:
+        """The Pod with the status that its entry calls for, durable."""
+        view = View(node_ip=self.host.node_ip, pod_ip=await self._pod_ip(pod, entry), health=self.probes.health(pod.uid))
+        return await self._write(pod, pod_status(pod, entry, view, self.host.clock.now()))
+
+    async def refuse(self, pod: Pod, reason: str, sentence: str) -> Pod:
+        return await self._write(pod, refused_status(pod, reason, sentence, self.host.clock.now()))
+
+    async def _write(self, pod: Pod, status: PodStatus) -> Pod:
+        patch = status_patch(pod.status, status, pod.uid)
+        return pod if patch is None else await self.host.client.patch_status(Pod, pod.key, patch)
+
+    async def _pod_ip(self, pod: Pod, entry: Entry) -> str:
+        """The guest's own address, or the node's where the guest's metrics are forwarded."""
+        is_forwarded = bool(entry.address) and entry.exit is None and await self.forwarders.sync(pod, entry.address)
+        return self.host.node_ip if is_forwarded else entry.address

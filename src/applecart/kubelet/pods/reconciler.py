@@ -1,0 +1,187 @@
+"""One look at a Pod: what the API says, what the journal says, and the act that follows.
+
+Everything here is short; what takes long (a pull, a boot, a job) happens in the Pod's `Life`. Deletion is carried through
+whatever state the Pod or its VM is in (I5), and a terminal status is durable before the VM goes (I4). An entry whose Pod is
+gone is torn down all the same, as often as it takes.
+"""
+
+from contextlib import suppress
+from datetime import timedelta
+
+import msgspec
+
+from applecart.api import finalizers
+from applecart.api.meta import Key
+from applecart.api.pods import FAILED, Pod
+from applecart.api.reasons import EventType
+from applecart.api.reasons import kubelet as reasons
+from applecart.errors import ApplecartError
+from applecart.kube.errors import Conflict, NotFound
+from applecart.kube.finalizers import ensure_finalizer, remove_finalizer
+from applecart.kube.informer import Informer
+from applecart.kube.results import DONE, Result, again_in
+from applecart.kubelet.entry import Entry, Exit, Stage
+from applecart.kubelet.pods.decide import Act, next_act
+from applecart.kubelet.pods.ending import Ending
+from applecart.kubelet.pods.host import Host
+from applecart.kubelet.pods.lives import Lives
+from applecart.kubelet.pods.making import new_entry
+from applecart.kubelet.pods.publishing import Publishing
+from applecart.kubelet.pods.stopping import Stopping
+from applecart.kubelet.pods.support import unsupported
+from applecart.observe.logs import logger
+
+LOOK_EVERY = timedelta(seconds=60)  # at a Pod that lives, whatever event was lost
+TEARDOWN_PATIENCE = timedelta(minutes=5)  # after a Pod's own grace period; then the Pod goes and the VM is ended without it
+
+log = logger(__name__)
+
+
+class PodReconciler:
+    def __init__(self, host: Host, pods: Informer[Pod], lives: Lives, publishing: Publishing) -> None:
+        self._host = host
+        self._pods = pods
+        self._lives = lives
+        self._publishing = publishing
+
+    async def reconcile(self, key: Key) -> Result:
+        pod = self._pods.get(key)
+        await self._tear_down_earlier(key, pod)
+        if pod is None:
+            return DONE
+        entry = self._host.journal.get(pod.uid)
+        refusal = unsupported(pod) if entry is None else None
+        act = next_act(pod, entry, refusal is not None)
+        if act is Act.GUARD:
+            # Durable when it returns, so there is nothing to wait for: a lost watch event cannot strand the Pod here.
+            pod = await ensure_finalizer(self._host.client, pod, finalizers.VM_CLEANUP)
+            act = next_act(pod, entry, is_unsupported=False)
+        match act:
+            case Act.FINISH_DELETION:
+                return await self._finish_deletion(pod, entry)
+            case Act.CLEAR_AWAY if entry is not None:
+                return await self._clear_away(pod, entry)
+            case Act.REFUSE:
+                return await self._refuse(pod, refusal or "")
+            case Act.PUBLISH_END if entry is not None:
+                return await self._publish_end(pod, entry)
+            case Act.LIVE:
+                return await self._live(pod, entry)
+        return DONE
+
+    # A Pod that lives
+
+    async def _live(self, pod: Pod, entry: Entry | None) -> Result:
+        if entry is None:
+            entry = self._host.journal.write(new_entry(pod, self._host))
+        self._lives.keep(pod)
+        await self._publishing.publish(pod, entry)
+        return again_in(LOOK_EVERY)
+
+    async def _refuse(self, pod: Pod, sentence: str) -> Result:
+        refused = reasons.UNSUPPORTED_POD.as_event(EventType.WARNING)
+        self._host.events.event(pod, refused.type, refused.name, sentence)
+        self._host.metrics.failed(pod, refused.name)
+        await self._publishing.refuse(pod, refused.name, sentence)
+        return DONE
+
+    # A Pod that ended
+
+    async def _publish_end(self, pod: Pod, entry: Entry) -> Result:
+        with self._host.metrics.waiting("publish", entry.key):
+            pod = await self._publishing.publish(pod, entry)
+        if entry.stage is Stage.ENDED:
+            entry = self._host.journal.write(msgspec.structs.replace(entry, stage=Stage.PUBLISHED))
+        return await self._clear_away(pod, entry) if entry.stage is Stage.PUBLISHED else DONE
+
+    async def _clear_away(self, pod: Pod, entry: Entry) -> Result:
+        """The API holds the Pod's end, so its VM may go."""
+        await self._lives.stop(entry.uid)
+        with self._host.metrics.waiting("teardown", entry.key):
+            await Stopping(self._host).stop(entry, _grace_s(pod))
+            await Stopping(self._host).remove(entry)
+        self._host.metrics.forget_vm(entry.vm)
+        return DONE
+
+    # A Pod that is being deleted, or gone
+
+    async def _finish_deletion(self, pod: Pod, entry: Entry | None) -> Result:
+        entry = entry or self._entry_of_a_lost_journal(pod)
+        if entry is not None and entry.stage is not Stage.REMOVED:
+            try:
+                await self._tear_down(pod, entry)
+            except ApplecartError as error:
+                if not self._may_go_without_its_vm(pod):
+                    raise
+                incomplete = reasons.TEARDOWN_INCOMPLETE
+                sentence = f"the VM could not be removed yet ({error}); the Pod goes, and node {self._host.node} keeps trying"
+                self._host.events.event(pod, incomplete.type, incomplete.name, sentence)
+                await self._release(pod)
+                raise
+        await self._release(pod)
+        if entry is not None:
+            self._host.journal.forget(entry.uid)
+        return DONE
+
+    async def _tear_down(self, pod: Pod, entry: Entry) -> None:
+        await self._lives.stop(entry.uid)
+        entry = self._host.journal.get(entry.uid) or entry
+        with self._host.metrics.waiting("teardown", entry.key):
+            end = await Stopping(self._host).stop(entry, _grace_s(pod))
+            if not pod.is_terminal and entry.may_have_vm:
+                if entry.exit is None:
+                    entry = Ending(self._host).record(entry, end, None if end else _deleted_early(self._host))
+                with suppress(NotFound):
+                    await self._publishing.publish(pod, entry)
+            await Stopping(self._host).remove(entry)
+        self._host.metrics.forget_vm(entry.vm)
+
+    def _entry_of_a_lost_journal(self, pod: Pod) -> Entry | None:
+        if unsupported(pod):
+            return None
+        entry = new_entry(pod, self._host)
+        return self._host.journal.write(entry) if entry.may_have_vm else None
+
+    def _may_go_without_its_vm(self, pod: Pod) -> bool:
+        deadline = (pod.metadata.deletion_timestamp or self._host.clock.now()) + TEARDOWN_PATIENCE
+        return self._host.clock.now() >= deadline
+
+    async def _release(self, pod: Pod) -> None:
+        """The object goes: its finalizer first, then, when the API still waits for us, the object."""
+        with suppress(NotFound):
+            await remove_finalizer(self._host.client, pod, finalizers.VM_CLEANUP)
+            if pod.metadata.deletion_grace_period_seconds != 0:
+                with suppress(Conflict):  # another Pod has its name by now
+                    await self._host.client.delete(Pod, pod.key, if_uid=pod.uid, grace_s=0)
+
+    async def _tear_down_earlier(self, key: Key, pod: Pod | None) -> None:
+        """Pods of this name that the API has no longer: their VMs go before anything else gets the name."""
+        for entry in self._host.journal:
+            if entry.key == key and (pod is None or entry.uid != pod.uid):
+                await self._lives.stop(entry.uid)
+                entry = self._host.journal.get(entry.uid) or entry
+                with self._host.metrics.waiting("teardown", entry.key):
+                    await Stopping(self._host).stop(entry, 0)
+                    await Stopping(self._host).remove(entry)
+                self._host.metrics.forget_vm(entry.vm)
+                self._host.journal.forget(entry.uid)
+
+
+def _grace_s(pod: Pod) -> float:
+    granted = pod.metadata.deletion_grace_period_seconds
+    if granted is None:
+        granted = pod.spec.termination_grace_period_seconds
+    return 30 if granted is None else granted
+
+
+def _deleted_early(host: Host) -> Exit:
+    return Exit(
+        phase=FAILED,
+        reason=reasons.DELETED.name,
+        message="the Pod was deleted before its VM ran",
+        container_reason=reasons.DELETED.name,
+        code=137,
+        finished_at=host.clock.now(),
+    )
+
+

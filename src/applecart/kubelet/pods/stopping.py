@@ -1,0 +1,89 @@
+"""Ending a VM and taking it off the host.
+
+Stopping asks the guest first, for as long as the Pod's grace period, then cuts its power, then kills the process that runs it:
+the last one cannot hang, so a VM always ends (I5). Removing deletes only what is ours by mark, or by the journal while it was
+being cloned (I3), and is harmless to repeat.
+"""
+
+import asyncio
+import signal
+from contextlib import suppress
+from dataclasses import dataclass
+
+import msgspec
+
+from applecart.errors import ApplecartError, Transient
+from applecart.kubelet.entry import Entry, Stage
+from applecart.kubelet.guest.share import GuestShare
+from applecart.kubelet.pods.booting import Booting
+from applecart.kubelet.pods.host import Host
+from applecart.observe.logs import logger
+from applecart.tart.mac import Detached, RunEnd
+from applecart.tart.marks import PodMark
+
+POWER_OFF_S = 30  # Tart kills the VM itself after this long
+FIRST_LOOK_S = 0.01  # one that had ended before says so at once
+GONE_AFTER_KILL_S = 10.0  # a killed process is gone at once unless the kernel is in trouble
+
+NEVER_STARTED = (Stage.ACCEPTED, Stage.CLONING, Stage.CLONED, Stage.REMOVED)
+
+log = logger(__name__)
+
+
+class VmWillNotEnd(Transient):
+    """A VM's process outlived being killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    host: Host
+
+    async def stop(self, entry: Entry, grace_s: float) -> RunEnd | None:
+        """The VM does not run when this returns; how it ended, None when it was never started."""
+        if entry.stage in NEVER_STARTED or (detached := await Booting(self.host).detached(entry)) is None:
+            return None
+        ended = asyncio.ensure_future(detached.wait())
+        try:
+            return await self._end(entry, detached, ended, grace_s)
+        finally:
+            ended.cancel()
+
+    async def _end(self, entry: Entry, detached: Detached, ended: "asyncio.Future[RunEnd]", grace_s: float) -> RunEnd:
+        await asyncio.wait([ended], timeout=FIRST_LOOK_S)
+        if not ended.done() and grace_s > 0 and self._ask(detached):
+            await asyncio.wait([ended], timeout=grace_s)
+        if not ended.done():
+            with suppress(ApplecartError):  # hung, or just ended: what comes next is sure
+                await self.host.tart.stop(entry.vm, grace_s=POWER_OFF_S)
+            await asyncio.wait([ended], timeout=GONE_AFTER_KILL_S)
+        if not ended.done():
+            self._kill(entry, detached)
+            await asyncio.wait([ended], timeout=GONE_AFTER_KILL_S)
+        if not ended.done():
+            raise VmWillNotEnd(f"VM {entry.vm} (process {detached.pid}) still runs after it was killed")
+        return ended.result()
+
+    def _ask(self, detached: Detached) -> bool:
+        """SIGUSR2 to `tart run` presses the guest's power button."""
+        return detached.pid is not None and self.host.mac.signal(detached.pid, signal.SIGUSR2)
+
+    def _kill(self, entry: Entry, detached: Detached) -> None:
+        log.warning("a VM did not stop when asked and is killed", vm=entry.vm, pid=detached.pid)
+        if detached.pid is not None:
+            self.host.mac.signal(detached.pid, signal.SIGKILL)
+
+    async def remove(self, entry: Entry) -> Entry:
+        """Nothing of the VM is left when this returns."""
+        host = self.host
+        if entry.may_have_vm and self._is_ours(entry):
+            await host.tart.delete(entry.vm)
+        GuestShare(host.userdata, entry.vm, host.files).remove()
+        return host.journal.write(msgspec.structs.replace(entry, stage=Stage.REMOVED))
+
+    def _is_ours(self, entry: Entry) -> bool:
+        found = self.host.home.vm(entry.vm)
+        if found is None:
+            return False
+        if isinstance(found.mark, PodMark):
+            return found.mark.uid == entry.uid
+        return found.mark is None and entry.stage is Stage.CLONING

@@ -1,0 +1,152 @@
+"""A VM that was started, until it ends: its address, its probes, its token, its deadlines.
+
+The process that runs the VM says whether it lives; an address alone proves nothing, because Tart still knows the last one of a
+VM that halted. A VM without an address after its boot deadline, one whose liveness probe failed and one that ran longer than
+its Pod allows are ended by us, and the Pod's status says why.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import msgspec
+
+from applecart.api import pods
+from applecart.api.pods import Pod
+from applecart.api.reasons import kubelet as reasons
+from applecart.errors import ApplecartError
+from applecart.kubelet.entry import Entry, Exit
+from applecart.kubelet.guest.share import GuestShare
+from applecart.kubelet.guest.token import TokenKeeper, wants_token
+from applecart.kubelet.pods.ending import Ending
+from applecart.kubelet.pods.host import Host
+from applecart.kubelet.pods.stopping import Stopping
+from applecart.kubelet.probes.runner import ProbeRunner
+from applecart.observe.logs import logger
+from applecart.tart.failures import VmNotRunning
+from applecart.tart.mac import Detached
+
+ADDRESS_WAIT_S = 5  # how long one look waits for an address
+ADDRESS_PAUSE_S = 1.0  # between looks that failed
+ADDRESS_REFRESH_S = 60.0  # a lease may change under a VM that runs for days
+GRACE_DEFAULT_S = 30  # the API's own default
+
+log = logger(__name__)
+
+
+@dataclass(slots=True)
+class Watching:
+    """One VM. `pod` is always the latest the API showed; `changed` is called when its status may have changed."""
+
+    host: Host
+    probes: ProbeRunner
+    pod: Pod
+    changed: Callable[[], None]
+    is_rebound: bool  # started by an earlier agent: its boot is not measured
+    _killed: asyncio.Event = field(default_factory=asyncio.Event)
+    _because: Exit | None = None
+
+    async def until_ended(self, entry: Entry, detached: Detached) -> Entry:
+        """The entry with its exit. Raises when the VM never began."""
+        ended = asyncio.ensure_future(detached.wait())
+        helpers = [asyncio.create_task(work) for work in (self._follow(entry), self._enforce_deadline(entry))]
+        killed = asyncio.create_task(self._killed.wait())
+        try:
+            await asyncio.wait([ended, killed], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (ended, killed, *helpers):
+                task.cancel()
+            await asyncio.gather(killed, *helpers, return_exceptions=True)
+            await self.probes.stop(entry.uid)
+        entry = self.host.journal.get(entry.uid) or entry  # its address may have been noted
+        if ended.done() and not ended.cancelled() and self._because is None:
+            end = ended.result()
+            Ending(self.host).refuse_false_start(entry, end)
+            return Ending(self.host).record(entry, end)
+        stopped = await Stopping(self.host).stop(entry, self._grace_s())
+        return Ending(self.host).record(entry, stopped, self._because)
+
+    def end(self, reason: str, sentence: str) -> None:
+        """End the VM for a reason of ours."""
+        if self._because is None:
+            self._because = Exit(
+                phase=pods.FAILED, reason=reason, message=sentence, container_reason=reason, code=137, signal=9,
+                finished_at=self.host.clock.now(),
+            )  # fmt: skip
+        self._killed.set()
+
+    async def _follow(self, entry: Entry) -> None:
+        entry = await self._until_booted(entry)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._refresh_address(entry))
+            if wants_token(self.pod):
+                share = GuestShare(self.host.userdata, entry.vm, self.host.files)
+                group.create_task(TokenKeeper(self.host.client, self.pod, share, self.host.clock).run())
+
+    async def _until_booted(self, entry: Entry) -> Entry:
+        with self.host.metrics.waiting("boot", entry.key):
+            while not (address := await self._look(entry)):
+                if self.host.clock.now() >= self._boot_deadline(entry) and entry.booted_at is None:
+                    self.host.metrics.boot_timed_out(self.pod)
+                    minutes = self.host.boot_deadline_s / 60
+                    self.end(
+                        reasons.BOOT_TIMED_OUT.name,
+                        f"VM {entry.vm} had no address {minutes:g} minutes after its start; the guest does not boot, or the "
+                        "host has no address left to give",
+                    )
+                await asyncio.sleep(ADDRESS_PAUSE_S)
+        return self._note(entry, address)
+
+    def _boot_deadline(self, entry: Entry) -> datetime:
+        return (entry.started_at or self.host.clock.now()) + timedelta(seconds=self.host.boot_deadline_s)
+
+    async def _look(self, entry: Entry) -> str:
+        try:
+            return await self.host.tart.ip(entry.vm, wait_s=ADDRESS_WAIT_S) or ""
+        except VmNotRunning:
+            return ""  # it has not locked its files yet, or has just ended
+        except ApplecartError as error:
+            log.warning("a VM's address cannot be asked for", object=entry.key, vm=entry.vm, exc_info=error)
+            return ""
+
+    def _note(self, entry: Entry, address: str) -> Entry:
+        host = self.host
+        now = host.clock.now()
+        if entry.booted_at is None and not self.is_rebound:
+            host.metrics.booted(self.pod, (now - (entry.started_at or now)).total_seconds())
+        known = host.journal.get(entry.uid) or entry
+        if known.address != address or known.booted_at is None:
+            known = host.journal.write(
+                msgspec.structs.replace(known, address=address, booted_at=known.booted_at or now, trouble=None)
+            )
+        self.probes.start(self.pod, entry.vm, address, entry.started_at or now)
+        self.changed()
+        return known
+
+    async def _refresh_address(self, entry: Entry) -> None:
+        while True:
+            await asyncio.sleep(ADDRESS_REFRESH_S)
+            address = await self._look(entry)
+            if address and address != entry.address:  # one failed look changes nothing
+                entry = self._note(entry, address)
+
+    async def _enforce_deadline(self, entry: Entry) -> None:
+        """`activeDeadlineSeconds` of the Pod."""
+        while (limit_s := self.pod.spec.active_deadline_seconds) is None:
+            await asyncio.sleep(ADDRESS_REFRESH_S)  # it may be set later
+        begun = self.pod.status.start_time or entry.accepted_at
+        await asyncio.sleep(max(0.0, (begun + timedelta(seconds=limit_s) - self.host.clock.now()).total_seconds()))
+        self.end(reasons.DEADLINE_EXCEEDED.name, f"the Pod was active longer than its activeDeadlineSeconds of {limit_s}")
+
+    def _grace_s(self) -> float:
+        grace = self.pod.spec.termination_grace_period_seconds
+        return GRACE_DEFAULT_S if grace is None else grace
+
+
+def health_of(probes: ProbeRunner, pod: Pod) -> tuple[bool, str]:
+    """Whether the guest is ready, and why not. A guest with an address and without a probe is."""
+    known = probes.health(pod.uid)
+    return (True, "") if known is None else (known.ready, known.sentence)
+
+

@@ -7,7 +7,7 @@ the first remembered, is what the server would answer. A refusal never shows tex
 
 from typing import Any
 
-from applecart.embedded import quantity
+from applecart.api import quantity
 from applecart.embedded.structure import binary, instants
 from applecart.embedded.structure.table import Field, StructType, ValueType
 from applecart.embedded.structure.zero import ABSENT, unset, zero_of

@@ -15,6 +15,8 @@ from applecart.tart.mac import Connection, Detached, Disk, Ended, Mac, Process, 
 
 T = TypeVar("T")
 
+NOISE = ("/leases", "/nodes", "/events")  # a heartbeat is the same whenever the agent dies
+
 
 class AgentKilled(BaseException):
     """The agent does not exist any more. No `except Exception` of its own may catch that."""
@@ -27,6 +29,7 @@ class Kill:
         self.calls: list[str] = []
         self.is_dead = False
         self.dead = asyncio.Event()
+        self.on_death: Callable[[], None] = lambda: None  # its programs live on without it
         self._at = at
         self._after = after
 
@@ -47,6 +50,7 @@ class Kill:
     def die(self) -> NoReturn:
         self.is_dead = True
         self.dead.set()
+        self.on_death()
         raise AgentKilled
 
     def refuse_dead(self) -> None:
@@ -149,7 +153,7 @@ class KillableTransport:
         self._kill = kill
 
     async def send(self, request: Request) -> Response:
-        if request.method == "GET":
+        if request.method == "GET" or any(noise in request.path for noise in NOISE):
             self._kill.refuse_dead()
             response = await self._transport.send(request)
             self._kill.refuse_dead()

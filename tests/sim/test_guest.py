@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from applecart.clock import Clock
-from applecart.sim.agent_terminal import exit_status
+from applecart.kubelet.serve.terminal import exit_status
 from applecart.sim.guest import Guest, LogRequest
 from applecart.sim.guest_programs import NOT_FOUND, run
 from tests.virtual_time import elapse

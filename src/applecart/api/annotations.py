@@ -74,6 +74,10 @@ PROMETHEUS_SCRAPE: Final = "prometheus.io/scrape"
 PROMETHEUS_PORT: Final = "prometheus.io/port"
 """Pod, by a person: the guest port those metrics are on."""
 
+ADVERTISED_LABELS: Final = "applecart.dev/advertised-labels"
+"""Node, by kubelet: the labels of our domain that it put there, separated by commas; what it no longer offers it takes off, and
+labels of other writers it leaves alone."""
+
 HELM_RESOURCE_POLICY: Final = "helm.sh/resource-policy"
 """Namespace and ScalewayAppleSiliconMachineTemplate, by the chart: what an uninstall or upgrade leaves in place."""
 

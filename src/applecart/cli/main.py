@@ -22,6 +22,7 @@ INTERRUPTED = 130  # as shells report a command that Ctrl-C ended
 COMMANDS = {  # name -> what it does; the module of the same name holds it as `command`
     "api": "run the embedded Kubernetes API, hand out access to it, save it and move it",
     "connection": "say which Kubernetes API is reached, as whom and until when",
+    "pods": "take care of Pods that nobody else takes care of",
     "up": "run applecart on this machine until Ctrl-C",
 }
 

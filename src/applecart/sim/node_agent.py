@@ -16,15 +16,11 @@ from typing import Any, Self
 from aiohttp import web
 
 from applecart.clock import Clock
+from applecart.kubelet.serve.terminal import ChannelTerminal, accept, refuse_other_upgrades, run_while_heard
 from applecart.sim import guest_programs
-from applecart.sim.agent_terminal import PROTOCOLS, ChannelTerminal
 from applecart.sim.guest import Guest, LogRequest
 
 CALLER = "kube-apiserver-kubelet-client"
-ONLY_WEBSOCKET = (
-    "this agent streams over WebSocket only: use kubectl 1.30 or newer, or KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true with 1.29"
-)
-MESSAGE_LIMIT_BYTES = 32 << 20
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -156,16 +152,14 @@ class NodeAgent:
         if not wanted - {"tty"}:
             raise web.HTTPBadRequest(text="you must specify at least 1 of stdin, stdout, stderr")
         guest = self._guest(request)
-        if request.headers.get("Upgrade", "").lower() != "websocket":
-            raise web.HTTPBadRequest(text=ONLY_WEBSOCKET)
-        socket = web.WebSocketResponse(protocols=PROTOCOLS, compress=False, timeout=1, max_msg_size=MESSAGE_LIMIT_BYTES)
-        await socket.prepare(request)
+        refuse_other_upgrades(request)
+        socket = await accept(request)
         terminal = ChannelTerminal(socket, has_stdin="input" in wanted, has_tty="tty" in wanted)
         if request.path.startswith("/attach/"):
             program = guest_programs.attach(guest, terminal)
         else:
             program = guest_programs.run(guest, request.query.getall("command", []), terminal)
-        await _run(socket, terminal, program)
+        await run_while_heard(socket, terminal, _told(terminal, program))
         return socket
 
     async def _summary(self, _: web.Request) -> web.Response:
@@ -194,17 +188,6 @@ class NodeAgent:
         }
 
 
-async def _run(socket: web.WebSocketResponse, terminal: ChannelTerminal, program: Coroutine[Any, Any, int]) -> None:
-    """The program, until it ends or its client goes."""
-    running = asyncio.ensure_future(program)
-    listening = asyncio.create_task(terminal.listen())
-    try:
-        await asyncio.wait((running, listening), return_when=asyncio.FIRST_COMPLETED)
-        if running.done():
-            with suppress(ConnectionError):
-                await terminal.finish(running.result())
-    finally:
-        for task in (running, listening):
-            task.cancel()
-        await asyncio.gather(running, listening, return_exceptions=True)
-        await socket.close()
+async def _told(terminal: ChannelTerminal, program: Coroutine[Any, Any, int]) -> None:
+    """The program, and then how it ended."""
+    await terminal.finish(await program)

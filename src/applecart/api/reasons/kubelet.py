@@ -6,15 +6,41 @@ unknown, never as success.
 
 from typing import Final
 
-from applecart.api.conditions import DISK_PRESSURE, READY
+from applecart.api.conditions import DISK_PRESSURE, HOST_BUSY, MEMORY_PRESSURE, PID_PRESSURE, READY
 from applecart.api.reasons import ConditionReason, Severity, StatusReason, normal, warning
 
 NODE_READY: Final = ConditionReason("TartKubeletReady", READY, Severity.NONE, "the host can start a VM")
-SUFFICIENT_DISK: Final = ConditionReason(
-    "TartKubeletHasSufficientDisk", DISK_PRESSURE, Severity.NONE, "host and guests have room left"
+NODE_STARTING: Final = ConditionReason(
+    "TartKubeletStarting", READY, Severity.NONE, "the agent has just started and has not finished looking at its host"
 )
+TART_NOT_ANSWERING: Final = ConditionReason(
+    "TartNotAnswering", READY, Severity.NONE, "Tart does not answer, so no VM can be made; the message says since when"
+)
+NO_GUI_SESSION: Final = ConditionReason(
+    "NoGuiSession", READY, Severity.NONE, "nobody is logged in on the host's screen, so no VM can start"
+)
+SCRATCH_VM_FAILED: Final = ConditionReason(
+    "ScratchVmFailed", READY, Severity.NONE, "a VM that was booted only to see whether the host can did not come up"
+)
+SUFFICIENT_DISK: Final = ConditionReason("TartKubeletHasSufficientDisk", DISK_PRESSURE, Severity.NONE, "the host has room left")
 DISK_NEARLY_FULL: Final = ConditionReason(
-    "TartKubeletHasDiskPressure", DISK_PRESSURE, Severity.NONE, "host or guest is nearly full; the message says which"
+    "TartKubeletHasDiskPressure", DISK_PRESSURE, Severity.NONE, "the host is nearly full; the message says how full"
+)
+SUFFICIENT_MEMORY: Final = ConditionReason(
+    "TartKubeletHasSufficientMemory",
+    MEMORY_PRESSURE,
+    Severity.NONE,
+    "VMs get their memory when they start; never in short supply",
+)
+SUFFICIENT_PIDS: Final = ConditionReason(
+    "TartKubeletHasSufficientPID", PID_PRESSURE, Severity.NONE, "a VM costs the host a few processes; never in short supply"
+)
+HOST_WORKS: Final = ConditionReason(
+    "VmOrBuildRuns", HOST_BUSY, Severity.NONE, "a VM, an image push or a builder's job runs; the message says which"
+)
+HOST_IS_IDLE: Final = ConditionReason("NothingRuns", HOST_BUSY, Severity.NONE, "the host may be rebooted")
+HOST_UNREADABLE: Final = ConditionReason(
+    "ProcessesUnreadable", HOST_BUSY, Severity.NONE, "nobody knows what runs, so the host must be taken as busy"
 )
 
 CREATE_FAILED: Final = StatusReason(
@@ -31,8 +57,22 @@ RUN_FAILED: Final = StatusReason(
 COMPLETED: Final = StatusReason("Completed", "`terminated.reason` of a container", "the guest reported exit code 0")
 ERROR: Final = StatusReason("Error", "`terminated.reason` of a container", "the guest reported another exit code")
 
+_ENDED = "`status.reason` of a Failed Pod and `terminated.reason` of its container"
+BOOT_TIMED_OUT: Final = StatusReason("TartBootTimedOut", _ENDED, "the guest had no address within the boot deadline")
+LIVENESS_FAILED: Final = StatusReason("LivenessProbeFailed", _ENDED, "the guest was ended because its liveness probe failed")
+DEADLINE_EXCEEDED: Final = StatusReason("DeadlineExceeded", _ENDED, "the Pod was active longer than it allows itself to be")
+DELETED: Final = StatusReason("PodDeleted", _ENDED, "the Pod was deleted before its VM ran")
+
 CREATING_VM: Final = normal("CreatingVM", "the Pod's VM is being made")
 IDENTITY_REGEN_SKIPPED: Final = warning(
     "IdentityRegenSkipped", "the VM kept the identity of its golden; Apple's asset checks may fail in it"
 )
 CACHE_VOLUME_SKIPPED: Final = warning("CacheVolumeSkipped", "the VM starts without a cache volume")
+GUEST_DISK_NEARLY_FULL: Final = warning("GuestDiskNearlyFull", "the guest's own disk is nearly full; its job may fail")
+TEARDOWN_INCOMPLETE: Final = warning(
+    "TeardownIncomplete", "the Pod is gone although its VM is not yet; the node keeps trying to remove it"
+)
+UNHEALTHY: Final = warning("Unhealthy", "a probe of the guest failed; the message says which and how")
+FORWARD_REFUSED: Final = warning(
+    "MetricsNotForwarded", "the guest's metrics are not on the node's address; the message says why"
+)

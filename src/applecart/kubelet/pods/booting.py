@@ -19,7 +19,6 @@ from applecart.tart.run_options import RunOptions
 from applecart.tart.running import running_vms
 
 STRAY_POLL_S = 5.0  # of a VM whose run folder is lost; listing processes costs a fork
-UNRECORDED = RunEnd(None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +69,10 @@ class StrayVm:
     pid: int | None = None
 
     async def wait(self) -> RunEnd:
-        while await self._runs():
+        while True:
+            if not await self._runs():
+                return RunEnd(None, None)
             await asyncio.sleep(STRAY_POLL_S)
-        return UNRECORDED
 
     async def _runs(self) -> bool:
         try:

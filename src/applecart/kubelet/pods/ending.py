@@ -4,21 +4,27 @@ A `tart run` that failed before its guest began has used no disk, so it raises a
 else is an end. Guest files are read the careful way and only here, while they still exist.
 """
 
+import os
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 import msgspec
 
 from applecart.kubelet.entry import Entry, Exit, Stage
-from applecart.kubelet.guest.exit_report import ExitReport, resolve_exit
+from applecart.kubelet.guest.exit_report import LOG_FILE, read_report, resolve_exit
+from applecart.kubelet.guest.guest_files import read_tail
 from applecart.kubelet.guest.share import GuestShare
 from applecart.kubelet.pods.host import Host
 from applecart.observe.logs import logger
-from applecart.tart.classify import guest_error, start_failure
+from applecart.tart.classify import start_failure
 from applecart.tart.mac import RunEnd
 
 START_WINDOW = timedelta(seconds=15)  # a start that fails does so within a second; a loaded host is slower
-LOG_TAIL_BYTES = 64 << 10
+LOG_TAIL_BYTES = 16 << 10  # Tart prints a few lines, also when it fails
+LOG_LINES = 20
+KEPT_LOG_BYTES = 4 << 20  # of a guest's own log
+UNRECORDED = RunEnd(None, None)
 
 log = logger(__name__)
 
@@ -29,15 +35,18 @@ class Ending:
 
     def record(self, entry: Entry, end: RunEnd | None, because: Exit | None = None) -> Entry:
         """The end in the journal. `because` is the agent's own reason to end the VM; a guest that reported speaks first."""
-        report = self._report(entry)
+        status = GuestShare(self.host.userdata, entry.vm, self.host.files).status_folder
+        report = read_report(status)
         if because is None or report.code is not None:
-            tail = self._log_tail(entry)
             now = self.host.clock.now()
-            found = resolve_exit(end or RunEnd(None, None), report, guest_error(tail), self.log_path(entry), now)
+            found = resolve_exit(end or UNRECORDED, report, self._last_lines(entry), entry.started_at, now)
         else:
             found = because
-        self._keep_guest_log(entry, report)
-        log.info("VM ended", object=entry.key, vm=entry.vm, phase=found.phase, code=found.code, reason=found.reason)
+        self._keep_guest_log(entry, status)
+        about = log.bind(entry.key, uid=entry.uid, vm=entry.vm)
+        if report.log:
+            about.info("runner log", text="\n".join(report.log))
+        about.info("a VM ended", phase=found.phase, reason=found.container_reason, code=found.code)
         return self.host.journal.write(msgspec.structs.replace(entry, stage=Stage.ENDED, exit=found, trouble=None))
 
     def refuse_false_start(self, entry: Entry, end: RunEnd) -> None:
@@ -45,28 +54,23 @@ class Ending:
         if not end.code or end.code >= 128 or entry.booted_at is not None:
             return
         took = (end.at or self.host.clock.now()) - (entry.started_at or self.host.clock.now())
-        if took > START_WINDOW or self._report(entry).code is not None:
+        if took > START_WINDOW:
             return
-        failure = start_failure(self._log_tail(entry), end.code)
+        failure = start_failure("\n".join(self._last_lines(entry)), end.code)
         self.host.journal.write(msgspec.structs.replace(entry, stage=Stage.CLONING))
         raise failure
 
-    def log_path(self, entry: Entry) -> str:
-        return str(self.host.logs / f"{entry.vm}.log")
-
-    def _report(self, entry: Entry) -> ExitReport:
-        return GuestShare(self.host.userdata, entry.vm, self.host.files).exit_report()
-
-    def _log_tail(self, entry: Entry) -> str:
+    def _last_lines(self, entry: Entry) -> tuple[str, ...]:
+        """What `tart run` printed last."""
         try:
-            with open(self.log_path(entry), "rb") as file:
-                size = file.seek(0, 2)
-                file.seek(max(0, size - LOG_TAIL_BYTES))
-                return file.read().decode("utf-8", "replace")
+            with open(self.host.logs / f"{entry.vm}.log", "rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_TAIL_BYTES))
+                return tuple(file.read().decode("utf-8", "replace").splitlines()[-LOG_LINES:])
         except OSError:
-            return ""
+            return ()
 
-    def _keep_guest_log(self, entry: Entry, report: ExitReport) -> None:
+    def _keep_guest_log(self, entry: Entry, status: Path) -> None:
         """For `kubectl logs` after the share is gone."""
-        if report.log:
-            self.host.files.write(self.host.logs / f"{entry.vm}.guest.log", report.log)
+        found = read_tail(status, LOG_FILE, KEPT_LOG_BYTES)
+        if found is not None:
+            self.host.files.write(self.host.logs / f"{entry.vm}.guest.log", found.data)

@@ -27,6 +27,9 @@ class KnownGuests:
         found = (self.find(pod.namespace, pod.name) for pod in self._pods)
         return [guest for guest in found if guest is not None and guest.state is State.RUNNING]
 
+    def pod(self, key: Key) -> Pod | None:
+        return self._pods.get(key)
+
     def pods(self) -> Iterable[Pod]:
         return list(self._pods)
 

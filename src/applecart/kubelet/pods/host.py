@@ -3,7 +3,6 @@
 A bundle of parts and paths, nothing more. Each worker takes from it what it needs; none of them makes a part of its own.
 """
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,4 +37,3 @@ class Host:
     events: Recorder
     metrics: KubeletMetrics
     clock: Clock
-    reclaim: Callable[[str], Awaitable[bool]] | None  # frees disk; None where garbage is not ours to collect

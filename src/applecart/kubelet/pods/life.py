@@ -11,20 +11,19 @@ from contextlib import suppress
 
 import msgspec
 
-from applecart.api.pods import FAILED, Pod
+from applecart.api.pods import Pod
+from applecart.api.reasons import EventType
 from applecart.api.reasons import kubelet as reasons
 from applecart.errors import ApplecartError
-from applecart.kubelet.entry import Entry, Exit, Stage
+from applecart.kubelet.entry import Entry, Stage
 from applecart.kubelet.pods.booting import Booting
 from applecart.kubelet.pods.host import Host
 from applecart.kubelet.pods.making import Making
-from applecart.kubelet.pods.trouble import gives_up, next_trouble
+from applecart.kubelet.pods.trouble import given_up, gives_up, next_trouble, wait_s
 from applecart.kubelet.pods.watching import Watching
 from applecart.kubelet.probes.runner import ProbeRunner
 from applecart.observe.logs import logger
 from applecart.tart.mac import Detached
-
-LONGEST_PAUSE_S = 300.0  # the longest step of any class of trouble
 
 log = logger(__name__)
 
@@ -96,13 +95,13 @@ class Life:
         host.metrics.provision_started(self.pod)
         host.journal.write(msgspec.structs.replace(entry, delay_observed=True))
         creating = reasons.CREATING_VM
-        host.events.event(self.pod, creating.type, creating.name, "making a Tart VM: cloned from a golden, pulled when it is new")
+        host.events.event(
+            self.pod, creating.type, creating.name, "making a Tart VM: cloned from a golden, pulled when it is new"
+        )
 
     async def _until_next_attempt(self, entry: Entry) -> None:
         if entry.trouble is not None:
-            wait_s = (entry.trouble.next_attempt_at - self._host.clock.now()).total_seconds()
-            # A clock that was set back must not turn a pause of seconds into one of years.
-            await asyncio.sleep(max(0.0, min(wait_s, LONGEST_PAUSE_S)))
+            await asyncio.sleep(wait_s(entry.trouble, self._host.clock.now()))
 
     def _failed(self, entry: Entry, error: Exception) -> Entry:
         host = self._host
@@ -113,20 +112,13 @@ class Life:
             about.warning("a Pod's VM could not be made", exc_info=error)
         else:
             about.error("a Pod's VM could not be made, unexpectedly", exc_info=error)
-        failed = reasons.CREATE_FAILED.as_event(reasons.EventType.WARNING)
+        failed = reasons.CREATE_FAILED.as_event(EventType.WARNING)
         host.events.event(self.pod, failed.type, failed.name, trouble.sentence)
         if not gives_up(trouble, now):
             return host.journal.write(msgspec.structs.replace(entry, trouble=trouble))
         host.metrics.failed(self.pod, trouble.failure)
-        exit = Exit(
-            phase=FAILED,
-            reason=trouble.reason,
-            message=trouble.sentence,
-            container_reason=trouble.reason,
-            code=128,
-            finished_at=now,
-        )
-        return host.journal.write(msgspec.structs.replace(entry, stage=Stage.ENDED, exit=exit, trouble=trouble))
+        ended = msgspec.structs.replace(entry, stage=Stage.ENDED, exit=given_up(trouble, now), trouble=trouble)
+        return host.journal.write(ended)
 
     def _entry(self) -> Entry:
         entry = self._host.journal.get(self.pod.uid)

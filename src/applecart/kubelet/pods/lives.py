@@ -11,7 +11,6 @@ from applecart.kubelet.pods.life import Life
 from applecart.kubelet.probes.ask import Asker
 from applecart.kubelet.probes.runner import ProbeRunner
 from applecart.kubelet.probes.state import Health
-from applecart.kubelet.serve.guest_http import get
 
 
 class Lives:
@@ -20,7 +19,7 @@ class Lives:
         self._changed = changed
         self._lives: dict[str, Life] = {}
         self.probes = ProbeRunner(
-            Asker(host.mac, host.tart, get), host.clock, on_change=self._health_changed, on_failure=self._probe_failed
+            Asker(host.mac, host.tart), host.clock, on_change=self._health_changed, on_failure=self._probe_failed
         )
 
     def keep(self, pod: Pod) -> None:

@@ -20,7 +20,6 @@ from applecart.kubelet.guest.token import wants_token, write_token
 from applecart.kubelet.pods.host import Host
 from applecart.kubelet.pods.pull_login import pull_login
 from applecart.kubelet.pods.resources import vm_size
-from applecart.tart.failures import NoSpace
 from applecart.tart.home import LocalVm
 from applecart.tart.marks import PodMark
 from applecart.tart.running import running_vms
@@ -49,12 +48,10 @@ class Making:
             login = await pull_login(host.client, pod)
             golden = await host.goldens.ensure(container.image, policy=container.image_pull_policy, login=login)
         entry = host.journal.write(
-            msgspec.structs.replace(
-                entry, stage=Stage.CLONING, image=container.image, golden=golden.vm, digest=golden.digest
-            )
+            msgspec.structs.replace(entry, stage=Stage.CLONING, image=container.image, golden=golden.vm, digest=golden.digest)
         )
         with host.metrics.waiting("clone", entry.key):
-            await self._clone(golden.vm, entry.vm)
+            await host.goldens.clone(golden, entry.vm)
             mark = PodMark(entry.uid, entry.namespace, entry.name, entry.image, entry.digest, host.clock.now())
             host.home.write_mark(entry.vm, mark, host.files)
             await self._give_identity(pod, entry.vm)
@@ -89,14 +86,6 @@ class Making:
             share.stage(await environment(host.client, pod, host.node, host.node_ip), host.node)
             if wants_token(pod):
                 await write_token(host.client, pod, share, host.clock)
-
-    async def _clone(self, golden: str, vm: str) -> None:
-        try:
-            await self.host.tart.clone(golden, vm)
-        except NoSpace:
-            if self.host.reclaim is None or not await self.host.reclaim(f"no space to clone {vm}"):
-                raise
-            await self.host.tart.clone(golden, vm)
 
     async def _give_identity(self, pod: Pod, vm: str) -> None:
         """Clones that share a serial number fail Apple's asset checks under load; a job without Xcode can do without."""

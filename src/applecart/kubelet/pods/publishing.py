@@ -6,11 +6,14 @@ The patch names the Pod's uid, so that a status never lands on another Pod of th
 from dataclasses import dataclass
 
 from applecart.api.pods import Pod, PodStatus
-from applecart.kubelet.entry import Entry
+from applecart.kubelet.entry import Entry, Exit
 from applecart.kubelet.pods.host import Host
 from applecart.kubelet.pods.status import View, pod_status, refused_status, status_patch
 from applecart.kubelet.probes.runner import ProbeRunner
+from applecart.kubelet.probes.state import Health
 from applecart.kubelet.serve.forwarder import Forwarders
+
+UNASKED = Health(ready=True, alive=True, started=True)  # a guest with an address and without probes is ready
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +24,20 @@ class Publishing:
 
     async def publish(self, pod: Pod, entry: Entry) -> Pod:
         """The Pod with the status that its entry calls for, durable."""
-        view = View(node_ip=self.host.node_ip, pod_ip=await self._pod_ip(pod, entry), health=self.probes.health(pod.uid))
-        return await self._write(pod, pod_status(pod, entry, view, self.host.clock.now()))
+        return await self._write(pod, pod_status(pod, entry, await self._view(pod, entry), self.host.clock.now()))
 
-    async def refuse(self, pod: Pod, reason: str, sentence: str) -> Pod:
-        return await self._write(pod, refused_status(pod, reason, sentence, self.host.clock.now()))
+    async def refuse(self, pod: Pod, end: Exit) -> Pod:
+        return await self._write(pod, refused_status(pod, end, View(host_ip=self.host.node_ip), self.host.clock.now()))
+
+    async def _view(self, pod: Pod, entry: Entry) -> View:
+        health = self.probes.health(pod.uid) or UNASKED
+        return View(
+            host_ip=self.host.node_ip,
+            pod_ip=await self._pod_ip(pod, entry),
+            is_ready=health.ready,
+            is_started=health.started,
+            not_ready=health.sentence,
+        )
 
     async def _write(self, pod: Pod, status: PodStatus) -> Pod:
         patch = status_patch(pod.status, status, pod.uid)

@@ -12,7 +12,7 @@ import msgspec
 
 from applecart.api import finalizers
 from applecart.api.meta import Key
-from applecart.api.pods import FAILED, Pod
+from applecart.api.pods import Pod
 from applecart.api.reasons import EventType
 from applecart.api.reasons import kubelet as reasons
 from applecart.errors import ApplecartError
@@ -20,7 +20,7 @@ from applecart.kube.errors import Conflict, NotFound
 from applecart.kube.finalizers import ensure_finalizer, remove_finalizer
 from applecart.kube.informer import Informer
 from applecart.kube.results import DONE, Result, again_in
-from applecart.kubelet.entry import Entry, Exit, Stage
+from applecart.kubelet.entry import Entry, Stage
 from applecart.kubelet.pods.decide import Act, next_act
 from applecart.kubelet.pods.ending import Ending
 from applecart.kubelet.pods.host import Host
@@ -29,12 +29,10 @@ from applecart.kubelet.pods.making import new_entry
 from applecart.kubelet.pods.publishing import Publishing
 from applecart.kubelet.pods.stopping import Stopping
 from applecart.kubelet.pods.support import unsupported
-from applecart.observe.logs import logger
+from applecart.kubelet.pods.trouble import UNSUPPORTED_POD, never_ran
 
 LOOK_EVERY = timedelta(seconds=60)  # at a Pod that lives, whatever event was lost
 TEARDOWN_PATIENCE = timedelta(minutes=5)  # after a Pod's own grace period; then the Pod goes and the VM is ended without it
-
-log = logger(__name__)
 
 
 class PodReconciler:
@@ -79,10 +77,10 @@ class PodReconciler:
         return again_in(LOOK_EVERY)
 
     async def _refuse(self, pod: Pod, sentence: str) -> Result:
-        refused = reasons.UNSUPPORTED_POD.as_event(EventType.WARNING)
+        refused = UNSUPPORTED_POD.as_event(EventType.WARNING)
         self._host.events.event(pod, refused.type, refused.name, sentence)
-        self._host.metrics.failed(pod, refused.name)
-        await self._publishing.refuse(pod, refused.name, sentence)
+        self._host.metrics.failed(pod, "unsupported")
+        await self._publishing.refuse(pod, never_ran(refused.name, sentence, self._host.clock.now()))
         return DONE
 
     # A Pod that ended
@@ -100,7 +98,7 @@ class PodReconciler:
         with self._host.metrics.waiting("teardown", entry.key):
             await Stopping(self._host).stop(entry, _grace_s(pod))
             await Stopping(self._host).remove(entry)
-        self._host.metrics.forget_vm(entry.vm)
+        self._host.metrics.vm_gone(entry.vm)
         return DONE
 
     # A Pod that is being deleted, or gone
@@ -130,11 +128,12 @@ class PodReconciler:
             end = await Stopping(self._host).stop(entry, _grace_s(pod))
             if not pod.is_terminal and entry.may_have_vm:
                 if entry.exit is None:
-                    entry = Ending(self._host).record(entry, end, None if end else _deleted_early(self._host))
+                    never = never_ran(reasons.DELETED.name, "the Pod was deleted before its VM ran", self._host.clock.now())
+                    entry = Ending(self._host).record(entry, end, None if end else never)
                 with suppress(NotFound):
                     await self._publishing.publish(pod, entry)
             await Stopping(self._host).remove(entry)
-        self._host.metrics.forget_vm(entry.vm)
+        self._host.metrics.vm_gone(entry.vm)
 
     def _entry_of_a_lost_journal(self, pod: Pod) -> Entry | None:
         if unsupported(pod):
@@ -163,7 +162,7 @@ class PodReconciler:
                 with self._host.metrics.waiting("teardown", entry.key):
                     await Stopping(self._host).stop(entry, 0)
                     await Stopping(self._host).remove(entry)
-                self._host.metrics.forget_vm(entry.vm)
+                self._host.metrics.vm_gone(entry.vm)
                 self._host.journal.forget(entry.uid)
 
 
@@ -172,16 +171,3 @@ def _grace_s(pod: Pod) -> float:
     if granted is None:
         granted = pod.spec.termination_grace_period_seconds
     return 30 if granted is None else granted
-
-
-def _deleted_early(host: Host) -> Exit:
-    return Exit(
-        phase=FAILED,
-        reason=reasons.DELETED.name,
-        message="the Pod was deleted before its VM ran",
-        container_reason=reasons.DELETED.name,
-        code=137,
-        finished_at=host.clock.now(),
-    )
-
-

@@ -82,7 +82,7 @@ class Watching:
             group.create_task(self._refresh_address(entry))
             if wants_token(self.pod):
                 share = GuestShare(self.host.userdata, entry.vm, self.host.files)
-                group.create_task(TokenKeeper(self.host.client, self.pod, share, self.host.clock).run())
+                group.create_task(TokenKeeper(self.host.client, self.host.clock).keep(self.pod, share))
 
     async def _until_booted(self, entry: Entry) -> Entry:
         with self.host.metrics.waiting("boot", entry.key):
@@ -133,20 +133,16 @@ class Watching:
 
     async def _enforce_deadline(self, entry: Entry) -> None:
         """`activeDeadlineSeconds` of the Pod."""
-        while (limit_s := self.pod.spec.active_deadline_seconds) is None:
-            await asyncio.sleep(ADDRESS_REFRESH_S)  # it may be set later
-        begun = self.pod.status.start_time or entry.accepted_at
-        await asyncio.sleep(max(0.0, (begun + timedelta(seconds=limit_s) - self.host.clock.now()).total_seconds()))
-        self.end(reasons.DEADLINE_EXCEEDED.name, f"the Pod was active longer than its activeDeadlineSeconds of {limit_s}")
+        while True:
+            limit_s = self.pod.spec.active_deadline_seconds  # it may be set, or made shorter, while the Pod runs
+            active = self.host.clock.now() - (self.pod.status.start_time or entry.accepted_at)
+            left_s = ADDRESS_REFRESH_S if limit_s is None else limit_s - active.total_seconds()
+            if limit_s is not None and left_s <= 0:
+                sentence = f"the Pod was active longer than its activeDeadlineSeconds of {limit_s}"
+                self.end(reasons.DEADLINE_EXCEEDED.name, sentence)
+                return
+            await asyncio.sleep(min(left_s, ADDRESS_REFRESH_S))
 
     def _grace_s(self) -> float:
         grace = self.pod.spec.termination_grace_period_seconds
         return GRACE_DEFAULT_S if grace is None else grace
-
-
-def health_of(probes: ProbeRunner, pod: Pod) -> tuple[bool, str]:
-    """Whether the guest is ready, and why not. A guest with an address and without a probe is."""
-    known = probes.health(pod.uid)
-    return (True, "") if known is None else (known.ready, known.sentence)
-
-

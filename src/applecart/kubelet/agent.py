@@ -1,0 +1,164 @@
+"""tart-kubelet, put together: one Mac, one Node, every Pod a VM.
+
+The parts run side by side, each in its own task: the heartbeat and the Node wait for nothing on the host, the Pods' workers
+for nobody else's VM. Everything the agent knows is on disk or in the API, so it may be killed at any moment; ending it, or
+starting a newer one, touches no VM.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+
+from applecart.api.fixed_names import KUBELET_EVENT_SOURCE
+from applecart.api.meta import Key
+from applecart.api.pods import Pod
+from applecart.api.reasons import kubelet as reasons
+from applecart.clock import Clock
+from applecart.kube.client import Client
+from applecart.kube.controller import Controller
+from applecart.kube.events import Recorder
+from applecart.kube.informer import Informer
+from applecart.kube.runtime_metrics import ControllerMetrics, QueueMetrics
+from applecart.kube.workqueue import WorkQueue
+from applecart.kubelet.garbage.collect import Collector
+from applecart.kubelet.garbage.look import Look, pods_on
+from applecart.kubelet.goldens import Goldens
+from applecart.kubelet.gui_session import GuiSession
+from applecart.kubelet.journal import Journal
+from applecart.kubelet.metrics import KubeletMetrics
+from applecart.kubelet.node.registration import Registration
+from applecart.kubelet.options import Options
+from applecart.kubelet.pods.guests import KnownGuests
+from applecart.kubelet.pods.host import Host
+from applecart.kubelet.pods.lives import Lives
+from applecart.kubelet.pods.publishing import Publishing
+from applecart.kubelet.pods.reconciler import PodReconciler
+from applecart.kubelet.serve.forwarder import Forwarders
+from applecart.observe.metrics import Metrics
+from applecart.tart.driver import Tart
+from applecart.tart.files import Files
+from applecart.tart.home import Home
+from applecart.tart.mac import Mac
+
+WORKERS = 32  # a Pod's look is short; many that must go at once, as after an outage, go side by side
+DEADLINE_S = 900.0  # of one look: a VM that must be asked, cut off, killed and deleted, each with its own deadline
+
+Work = Callable[[], Awaitable[object]]
+
+
+class Agent:
+    def __init__(
+        self,
+        options: Options,
+        node_ip: str,
+        client: Client,
+        mac: Mac,
+        clock: Clock,
+        metrics: Metrics,
+        *,
+        files: Files | None = None,
+        needs_gui_session: bool = True,
+    ) -> None:
+        files = files or Files()
+        for folder in (options.state_dir, options.userdata_dir, options.vm_log_dir):
+            files.make_folder(folder)
+        tart = Tart(mac, options.tart_binary, options.tart_home, clock)
+        home = Home(options.tart_home)
+        measured = KubeletMetrics(metrics, clock)
+        self.options = options
+        self.host = Host(
+            node=options.node_name,
+            node_ip=node_ip,
+            userdata=options.userdata_dir,
+            logs=options.vm_log_dir,
+            boot_deadline_s=options.boot_deadline,
+            mac=mac,
+            tart=tart,
+            home=home,
+            files=files,
+            journal=Journal(options.state_dir, files),
+            goldens=Goldens(tart, home, files, clock, options.state_dir),
+            gui=GuiSession(
+                mac,
+                files,
+                clock,
+                uid=os.getuid(),
+                state=options.state_dir,
+                tart_binary=options.tart_binary,
+                is_needed=needs_gui_session,
+                on_kick=measured.gui_session_kicked,
+            ),
+            client=client,
+            events=Recorder(client, KUBELET_EVENT_SOURCE, clock, host=options.node_name),
+            metrics=measured,
+            clock=clock,
+        )
+        self.pods = Informer(client, Pod, fields=f"spec.nodeName={options.node_name}")
+        self.forwarders = Forwarders(
+            mac, node_ip, clock, resolve=self._address, warn=self._not_forwarded, allowed=options.scrape_allowed_cidr
+        )
+        self.guests = KnownGuests(self.host, self.pods)
+        self.lives = Lives(self.host, self._look_at)
+        publishing = Publishing(self.host, self.lives.probes, self.forwarders)
+        self.reconciler = PodReconciler(self.host, self.pods, self.lives, publishing)
+        self._controller = self._pod_controller(metrics)
+        self.collector = None if options.disable_vm_gc else self._collector()
+        self.registration = Registration(self.host, options, self.guests)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        await self.registration.read_facts()
+        for entry in self.host.journal:
+            self._look_at(entry.key)  # also those whose Pod is gone
+        async with asyncio.TaskGroup() as group:
+            for work in self._works():
+                group.create_task(work(), name=getattr(work, "__qualname__", ""))  # type: ignore[arg-type]
+
+    async def aclose(self) -> None:
+        """Let go of everything but the VMs."""
+        await self.lives.aclose()
+        await self.forwarders.aclose()
+        self.host.tart.close()
+
+    def _works(self) -> list[Work]:
+        works: list[Work] = [self.registration.run, self.pods.run, self._controller.run, self.host.events.run]
+        return [*works, self.collector.run] if self.collector else works
+
+    def _pod_controller(self, metrics: Metrics) -> Controller[Key]:
+        queue_metrics = QueueMetrics(metrics, "pods")
+        queue: WorkQueue[Key] = WorkQueue(self.host.clock, observer=queue_metrics)
+        queue_metrics.follow(queue)
+        controller = Controller(
+            "pods",
+            self.reconciler.reconcile,
+            queue,
+            self.host.clock,
+            workers=WORKERS,
+            deadline_s=DEADLINE_S,
+            observer=ControllerMetrics(metrics, "pods"),
+        )
+        controller.watch(self.pods)
+        return controller
+
+    def _collector(self) -> Collector:
+        host = self.host
+        pods = pods_on(host.client, host.node)
+        look = Look(
+            mac=host.mac, home=host.home, journal=host.journal, goldens=host.goldens, pods=pods, userdata=host.userdata,
+            logs=host.logs, clock=host.clock,
+        )  # fmt: skip
+        return Collector(
+            look=look, tart=host.tart, home=host.home, files=host.files, journal=host.journal, goldens=host.goldens,
+            userdata=host.userdata, on_deleted=host.metrics.garbage_deleted,
+        )  # fmt: skip
+
+    def _look_at(self, key: Key) -> None:
+        self._controller.queue.add(key)
+
+    async def _address(self, uid: str) -> str | None:
+        entry = self.host.journal.get(uid)
+        return entry.address if entry is not None and entry.exit is None else None
+
+    def _not_forwarded(self, pod: Pod, sentence: str) -> None:
+        refused = reasons.FORWARD_REFUSED
+        self.host.events.event(pod, refused.type, refused.name, sentence)

@@ -1,0 +1,71 @@
+"""Files beside the VMs: what was staged for a guest, and what `tart run` printed.
+
+Staged files hold secrets, so they go as soon as no journal entry and no VM needs them, whether or not a VM was ever made. Logs
+stay a week after their last line, and one that grows without end is emptied down to one older part. Pure; `collect.py` acts.
+"""
+
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+
+from applecart.kubelet.garbage.plan import Kind
+from applecart.kubelet.garbage.scene import Scene
+
+STAGED_GRACE = timedelta(minutes=10)  # for whoever stages files before writing them down
+LOG_RETENTION = timedelta(days=7)  # long enough to ask on Monday about Friday's job
+LARGEST_LOG_BYTES = 64 << 20  # `tart run` prints a few lines; this much is a guest's serial console gone wild
+LOG_SUFFIX = ".log"
+OLDER_SUFFIX = ".log.1"
+
+
+class RemoveUserdata(msgspec.Struct, frozen=True):
+    path: Path
+    because: str
+    kind: Kind = "userdata"
+
+
+class RemoveLog(msgspec.Struct, frozen=True):
+    path: Path
+    because: str
+    kind: Kind = "log"
+
+
+class RotateLog(msgspec.Struct, frozen=True):
+    """Keep the end of it as the older part, and empty it in place: its writer goes on appending to the same file."""
+
+    path: Path
+    older: Path
+
+
+Leftover = RemoveUserdata | RemoveLog | RotateLog
+
+
+def plan_leftovers(scene: Scene) -> list[Leftover]:
+    vms = {vm.name for vm in scene.vms} | scene.entry_vms  # also VMs that are not ours: their agent may need the files
+
+    def is_needed(vm: str) -> bool:
+        return vm in vms or scene.is_in_use(vm)
+
+    stale: list[Leftover] = [
+        RemoveUserdata(found.path, f"there is no VM {found.path.name} and no Pod that needs it")
+        for found in scene.userdata
+        if not is_needed(found.path.name) and scene.now - found.changed_at > STAGED_GRACE
+    ]
+    for found in scene.logs:
+        vm = vm_of_log(found.path.name)
+        if vm is None:
+            continue
+        if not is_needed(vm) and scene.now - found.changed_at > LOG_RETENTION:
+            stale.append(RemoveLog(found.path, f"nothing was written to it since {found.changed_at:%Y-%m-%d}"))
+        elif found.size_bytes > LARGEST_LOG_BYTES and found.path.name.endswith(LOG_SUFFIX):
+            stale.append(RotateLog(found.path, found.path.with_name(vm + OLDER_SUFFIX)))
+    return stale
+
+
+def vm_of_log(name: str) -> str | None:
+    """None for a file that is not a VM's log."""
+    for suffix in (OLDER_SUFFIX, LOG_SUFFIX):
+        if name.endswith(suffix) and not name.startswith("."):
+            return name.removesuffix(suffix) or None
+    return None

@@ -1,0 +1,113 @@
+"""The one way to read what a guest wrote.
+
+A guest may be hostile: where a report is expected it can put a link to a file of the host, a pipe that never ends, a device or
+a terabyte. So a file is opened relative to a handle of its folder, without following links and without waiting; what was
+opened is then looked at, and only a plain file with one name is read, up to a limit. Nothing here looks at a path twice, and
+nothing here waits for a guest.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from applecart.observe.logs import logger
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+log = logger(__name__)
+
+
+class GuestFile(msgspec.Struct, frozen=True):
+    """A piece of a file as it was when it was opened."""
+
+    data: bytes
+    offset: int  # where the piece begins
+    size_bytes: int  # of the whole file
+    modified_at: datetime | None  # the guest can set it to anything; None when it is no time at all
+
+    @property
+    def is_whole(self) -> bool:
+        return self.offset == 0 and len(self.data) >= self.size_bytes
+
+
+class Refused(Exception):
+    """What lies there is not read; the text says why."""
+
+
+def read_tail(folder: Path, name: str, limit_bytes: int) -> GuestFile | None:
+    """The last bytes of a file; None when there is none, or none that may be read."""
+    return _told(folder, name, None, limit_bytes)
+
+
+def read_from(folder: Path, name: str, offset: int, limit_bytes: int) -> GuestFile | None:
+    """The bytes from an offset on, as `read_tail`; a file shorter than the offset gives none of them."""
+    return _told(folder, name, max(0, offset), limit_bytes)
+
+
+def _told(folder: Path, name: str, offset: int | None, limit_bytes: int) -> GuestFile | None:
+    try:
+        with _opened(folder, name) as (handle, found):
+            return _piece(handle, found, offset, limit_bytes)
+    except FileNotFoundError:
+        return None
+    except (Refused, OSError) as error:
+        log.warning("a file of a guest was not read", folder=str(folder), file=name, why=str(error))
+        return None
+
+
+@contextmanager
+def _opened(folder: Path, name: str) -> Iterator[tuple[int, os.stat_result]]:
+    if not name or name in (".", "..") or "/" in name or "\0" in name:
+        raise Refused("it is not the name of a file")
+    inside = os.open(folder, _FOLDER)
+    try:
+        handle = os.open(name, _FILE, dir_fd=inside)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise Refused("it is a link" if error.errno == errno.ELOOP else str(error.strerror)) from None
+    finally:
+        os.close(inside)
+    try:
+        yield handle, _checked(os.fstat(handle))
+    finally:
+        os.close(handle)
+
+
+def _checked(found: os.stat_result) -> os.stat_result:
+    if not stat.S_ISREG(found.st_mode):
+        raise Refused(f"it is {_KINDS.get(stat.S_IFMT(found.st_mode), 'of an unknown kind')}, not a plain file")
+    if found.st_nlink > 1:
+        raise Refused("it is one of several names of a file, perhaps of a file of the host")
+    return found
+
+
+def _piece(handle: int, found: os.stat_result, offset: int | None, limit_bytes: int) -> GuestFile:
+    begin = max(0, found.st_size - limit_bytes) if offset is None else offset
+    data = b""
+    while len(data) < limit_bytes:  # a read may return less than was asked for
+        more = os.pread(handle, limit_bytes - len(data), begin + len(data))
+        if not more:
+            break
+        data += more
+    return GuestFile(data, begin, found.st_size, _time(found.st_mtime))
+
+
+def _time(seconds: float) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None

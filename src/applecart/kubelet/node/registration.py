@@ -1,0 +1,109 @@
+"""The Node's parts, put together: what the host offers, how it is, its labels, its heartbeat."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from applecart.api.meta import Key
+from applecart.api.reasons import kubelet as reasons
+from applecart.errors import ApplecartError
+from applecart.kubelet.node.advertised import Advertised, LabelSource
+from applecart.kubelet.node.desired import Offer
+from applecart.kubelet.node.facts import Facts, HostFacts, read_facts
+from applecart.kubelet.node.guest_disks import GuestDisks, full
+from applecart.kubelet.node.health import Check, Health, gui_session_exists, scratch_vm_boots, tart_answers
+from applecart.kubelet.node.keeper import NodeKeeper
+from applecart.kubelet.node.lease import NodeLease
+from applecart.kubelet.options import Options
+from applecart.kubelet.pods.guests import KnownGuests
+from applecart.kubelet.pods.host import Host
+from applecart.kubelet.scratch_vm import ScratchVm
+from applecart.tart.mac import Ended
+
+GUEST_DF_S = 15.0  # a guest that does not answer by then is left out
+
+
+class Registration:
+    def __init__(self, host: Host, options: Options, guests: KnownGuests) -> None:
+        self._host = host
+        self._options = options
+        self._guests = guests
+        self._facts: HostFacts = HostFacts(host.mac, Facts(address=host.node_ip))
+        self.health = Health(
+            host.mac,
+            host.clock,
+            self._checks(),
+            tart_name=options.tart_binary.rpartition("/")[2],
+            guest_disks=GuestDisks(self._running_vms, self._execute),
+            on_guest_disks=self._guest_disks_seen,
+        )
+        bind = options.kubelet_bind
+        offer = Offer(
+            name=options.node_name,
+            provider_id=options.provider_id,
+            labels=options.node_labels,
+            cpu=options.host_cpu,
+            memory_mb=options.host_memory_mb,
+            pods=options.max_pods,
+            endpoint_port=bind[1] if bind else 0,
+        )
+        self.keeper = NodeKeeper(
+            host.client,
+            host.clock,
+            offer,
+            facts=lambda: self._facts(),
+            conditions=self.health.conditions,
+            advertised=Advertised([LabelSource("goldens", host.goldens.labels, keeps_last=True)]),
+        )
+        self.lease = NodeLease(host.client, host.clock, options.node_name, owner=lambda: self.keeper.node)
+        self.health.on_report = self.keeper.nudge
+
+    async def read_facts(self) -> None:
+        self._facts = await read_facts(self._host.mac, self._host.node_ip)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for work in (self.lease, self.keeper, self.health):
+                group.create_task(work.run())
+
+    def _checks(self) -> list[Check]:
+        host = self._host
+        checks = [tart_answers(self._tart_answers), gui_session_exists(host.gui.check)]
+        if image := self._options.scratch_vm_image:
+            scratch = ScratchVm(
+                host.mac, host.tart, host.home, host.files, host.clock,
+                node=host.node, state=self._options.state_dir, before_run=host.gui.ensure, is_idle=self._is_idle,
+            )  # fmt: skip
+
+            async def boots() -> str | None:
+                try:
+                    golden = await host.goldens.ensure(image)
+                except ApplecartError as error:
+                    return f"the golden of --scratch-vm-image {image} cannot be made: {error}"
+                return await scratch.check(golden.vm)
+
+            checks.append(scratch_vm_boots(boots))
+        return checks
+
+    async def _tart_answers(self) -> None:
+        """While a pull runs or can go on, the store speaks for Tart: listing would clean up after the pull."""
+        if not self._host.home.has_pull_under_way():
+            await self._host.tart.list()
+
+    def _is_idle(self) -> bool:
+        return all(entry.exit is not None for entry in self._host.journal)
+
+    async def _running_vms(self) -> list[str]:
+        return [guest.vm for guest in self._guests.running()]
+
+    async def _execute(self, vm: str, command: Sequence[str]) -> Ended:
+        return await self._host.tart.exec(vm, command, deadline_s=GUEST_DF_S)
+
+    def _guest_disks_seen(self, used: Mapping[str, int]) -> None:
+        self._host.metrics.guest_disks({vm: float(percent) for vm, percent in used.items()})
+        nearly_full = full(used)
+        for guest in self._guests.running():
+            pod = self._guests.pod(Key(guest.namespace, guest.pod))
+            if guest.vm in nearly_full and pod is not None:
+                warning = reasons.GUEST_DISK_NEARLY_FULL
+                sentence = f"the guest's root volume is at {nearly_full[guest.vm]}%"
+                self._host.events.event(pod, warning.type, warning.name, sentence)

@@ -1,0 +1,90 @@
+"""Asking a guest once: run a command in it, connect to a port of it, or fetch a page from it.
+
+Always ends with an `Answer`, within the probe's timeout, and never with an error. What the guest did wrong or did not do in
+time is a failure; what Tart or this host could not do is `UNKNOWN`. An answer quotes the guest, so it is redacted and cut.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+from applecart.errors import ApplecartError, DeadlineExceeded
+from applecart.kubelet.probes.checks import HTTP_SUCCESS, Check, ExecCheck, HttpCheck, Plan, TcpCheck
+from applecart.kubelet.probes.state import Answer, Outcome
+from applecart.kubelet.serve.guest_http import get
+from applecart.secrets import redact
+from applecart.tart.mac import Ended, Mac
+
+LONGEST_ANSWER_CHARS = 300  # becomes part of an Event and of a status; a line or two tells what is wrong
+LONGEST_BODY_BYTES = 10 << 10  # the status decides; the page is read only so that the guest can finish writing it
+TART_WAIT_S = 30.0  # a command may first wait for a pull that is handed over; longer than that is a fault of the host
+
+
+class GuestExec(Protocol):
+    """The part of the Tart driver that is needed here."""
+
+    async def exec(self, vm: str, command: Sequence[str], *, deadline_s: float) -> Ended: ...
+
+
+class Asker:
+    def __init__(self, mac: Mac, tart: GuestExec) -> None:
+        self._mac = mac
+        self._tart = tart
+
+    async def ask(self, plan: Plan, vm: str, address: str) -> Answer:
+        try:
+            outcome, text = await self._ask(plan.check, plan.timeout_s, vm, address)
+        except Exception as error:  # a probe must go on asking, whatever went wrong once
+            outcome, text = Outcome.UNKNOWN, str(error) or type(error).__name__
+        return Answer(outcome, shown(text))
+
+    async def _ask(self, check: Check, timeout_s: float, vm: str, address: str) -> tuple[Outcome, str]:
+        if isinstance(check, ExecCheck):
+            return await self._run(check, timeout_s, vm)
+        try:
+            async with asyncio.timeout(timeout_s):
+                if isinstance(check, TcpCheck):
+                    return await self._connect(check, timeout_s, address)
+                return await self._fetch(check, timeout_s, address)
+        except (TimeoutError, DeadlineExceeded):
+            return Outcome.FAILED, f"{address}:{check.port} did not answer within {timeout_s} s"
+        except ApplecartError as error:
+            return Outcome.FAILED, str(error)
+
+    async def _run(self, check: ExecCheck, timeout_s: float, vm: str) -> tuple[Outcome, str]:
+        try:
+            async with asyncio.timeout(timeout_s + TART_WAIT_S):
+                ended = await self._tart.exec(vm, check.command, deadline_s=timeout_s)
+        except DeadlineExceeded:
+            return Outcome.FAILED, f"the command {' '.join(check.command)} did not end within {timeout_s} s"
+        except TimeoutError:
+            return Outcome.UNKNOWN, f"Tart did not begin the command within {TART_WAIT_S:.0f} s"
+        if ended.code == 0:
+            return Outcome.PASSED, ""
+        said = (ended.out + ended.err).decode(errors="replace").strip()
+        return Outcome.FAILED, said or f"the command {' '.join(check.command)} ended with code {ended.code}"
+
+    async def _connect(self, check: TcpCheck, timeout_s: float, address: str) -> tuple[Outcome, str]:
+        connection = await self._mac.connect(address, check.port, deadline_s=timeout_s)
+        await connection.aclose()
+        return Outcome.PASSED, ""
+
+    async def _fetch(self, check: HttpCheck, timeout_s: float, address: str) -> tuple[Outcome, str]:
+        answer = await get(
+            self._mac,
+            address,
+            check.port,
+            check.path,
+            dict(check.headers),
+            deadline_s=timeout_s,
+            limit_bytes=LONGEST_BODY_BYTES,
+        )
+        if answer.status in HTTP_SUCCESS:
+            return Outcome.PASSED, ""
+        return Outcome.FAILED, f"HTTP probe failed with statuscode: {answer.status}"
+
+
+def shown(text: str) -> str:
+    """One bounded line without secrets: masked before it is cut, because half a secret is not recognised any more."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in redact(text)).split())
+    return line if len(line) <= LONGEST_ANSWER_CHARS else f"{line[: LONGEST_ANSWER_CHARS - 3]}..."

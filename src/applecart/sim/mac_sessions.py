@@ -1,0 +1,76 @@
+"""What the agent holds of a simulated program: a session with its streams, or one that outlives the agent."""
+
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from applecart.sim.mac_streams import Held
+from applecart.sim.tart.processes import ProcessTable, SimulatedProcess
+from applecart.tart.detached import NOBODY, read_pid, read_text, recorded_end
+from applecart.tart.mac import RunEnd
+
+
+class SimulatedSession:
+    def __init__(self, table: ProcessTable, process: SimulatedProcess, streams: Held, is_dead: Callable[[], bool]) -> None:
+        self._table = table
+        self._process = process
+        self._streams = streams
+        self._is_dead = is_dead  # the agent: a dead one does nothing
+
+    async def read_out(self) -> bytes:
+        return await self._streams.stdout.read()
+
+    async def read_err(self) -> bytes:
+        return await self._streams.stderr.read()
+
+    async def write(self, data: bytes) -> None:
+        with suppress(BrokenPipeError):
+            await self._streams.stdin.write(data)
+
+    async def close_stdin(self) -> None:
+        self._streams.stdin.end()
+
+    def resize(self, columns: int, rows: int) -> None:
+        self._streams.sizes.put_nowait((columns, rows))
+
+    async def wait(self) -> int:
+        return await self._process.wait()
+
+    async def kill(self) -> None:
+        if not self._is_dead():
+            self._table.signal(-self._process.group, signal.SIGKILL)
+            self._streams.break_off()
+            await self._process.wait()
+
+
+class SimulatedDetached:
+    """The folder is the truth, as on a real Mac; only waiting is done without looking every second."""
+
+    def __init__(self, table: ProcessTable, folder: Path) -> None:
+        self._table = table
+        self._folder = folder
+
+    @property
+    def pid(self) -> int | None:
+        return read_pid(self._folder) or None
+
+    async def wait(self) -> RunEnd:
+        if program := self._program():
+            await _ended(program)
+        if supervisor := self._supervisor():  # about to say how it ended
+            await _ended(supervisor)
+        return recorded_end(self._folder) or RunEnd(None, None)
+
+    def _program(self) -> SimulatedProcess | None:
+        found = self._table.get(read_pid(self._folder) or NOBODY)
+        return found if found and found.shown().began == read_text(self._folder / "began") else None
+
+    def _supervisor(self) -> SimulatedProcess | None:
+        text = read_text(self._folder / "started" / "supervisor")
+        return self._table.get(int(text)) if text.isdecimal() else None
+
+
+async def _ended(process: SimulatedProcess) -> None:
+    with suppress(Exception):  # the end of a program is in the folder, not in its task
+        await process.wait()

@@ -1,0 +1,165 @@
+"""Keeps a pull that did not finish, so that the next one goes on where it stood.
+
+Such a pull leaves `tmp/<md5 of its image>`. Every Tart command but pull and clone begins by deleting what nobody has locked in
+`tmp`, so each of ours locks the partials itself for that moment; one that nobody works on is locked all the time, against other
+people's commands too. Our locks are shared ones: a pull waits for them, a moment, and never starts from zero. Nothing here
+deletes anything: a partial that nobody came back for is let go, and the next command cleans it away.
+"""
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from applecart.clock import Clock
+
+T = TypeVar("T")
+
+CLEANS_WITHIN_S = 3.0  # a command cleans milliseconds after its start; then it needs no guard
+HELD_S = 3600.0  # nobody retries a pull for longer, and another person's pull of the same image waits for our lock
+KEPT_S = 24 * 3600.0  # from our own commands; what nobody wanted for a day is rubbish
+_PARTIAL = re.compile(r"[0-9a-f]{32}")  # what else lies there is left to Tart's cleaning
+
+
+def partial_name(image: str) -> str:
+    """As Tart names it; a reference without tag or digest means `latest`."""
+    is_whole = "@" in image or ":" in image.rpartition("/")[2]
+    return hashlib.md5((image if is_whole else f"{image}:latest").encode(), usedforsecurity=False).hexdigest()
+
+
+async def killed(program: asyncio.Task[T]) -> None:
+    """Cancelling the call of a program kills it and everything it started."""
+    program.cancel()
+    await asyncio.wait([program])
+
+
+class _Lock:
+    """A shared lock on a folder. Goes with the object: an agent that is dropped holds nothing."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError when a pull has it, or it is gone."""
+        self._handle = -1
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            os.close(handle)
+            raise
+        self._handle = handle
+
+    def release(self) -> None:
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
+
+    __del__ = release
+
+
+class Partials:
+    def __init__(self, home: Path, clock: Clock) -> None:
+        self._tmp = home / "tmp"
+        self._clock = clock
+        self._held: dict[str, _Lock] = {}
+        self._seen_at: dict[str, float] = {}
+        self._pulling: Counter[str] = Counter()
+        self._guards: list[list[_Lock]] = []  # one per command that may be cleaning right now
+        self._dying = 0  # pulls of ours that are being killed
+        self._changed = asyncio.Event()
+
+    def keep(self) -> None:
+        """Lock every partial that nobody works on, as long as somebody may come back for it."""
+        now = self._clock.monotonic()
+        names = {name for name in self._names() if not self._pulling[name]}
+        self._seen_at = {name: self._seen_at.get(name, now) for name in names}
+        wanted = {name for name in names if now - self._seen_at[name] < HELD_S}
+        for name in self._held.keys() - wanted:
+            self._held.pop(name).release()
+        for name in wanted - self._held.keys():
+            with suppress(OSError):
+                self._held[name] = _Lock(self._tmp / name)
+
+    def let_go(self) -> None:
+        while self._held:
+            self._held.popitem()[1].release()
+
+    @asynccontextmanager
+    async def pulling(self, image: str, start: Callable[[], asyncio.Task[T]]) -> AsyncIterator[asyncio.Task[T]]:
+        """Around a pull, which locks its partial itself; an error in the body kills it.
+
+        Its lock dies with it, so nothing of ours cleans from the kill until we have locked what is left.
+        """
+        name = partial_name(image)
+        self._pulling[name] += 1
+        if held := self._held.pop(name, None):
+            held.release()
+        pull = start()
+        try:
+            yield pull
+        except BaseException:
+            self._dying += 1
+            try:
+                while self._guards:
+                    await self._change()
+            finally:
+                pull.cancel()  # also when we are cancelled once more while we wait
+                try:
+                    await killed(pull)
+                finally:
+                    self._dying -= 1
+            raise
+        finally:
+            self._pulling[name] -= 1
+            self._seen_at.pop(name, None)  # what it leaves counts as new
+            self.keep()
+            self._tell()
+
+    @asynccontextmanager
+    async def cleaning(self) -> AsyncIterator[None]:
+        """Around a command that cleans. The guard ends with the command, or earlier, when it has surely cleaned."""
+        while self._dying:
+            await self._change()
+        self.keep()  # also lets go of what is too old by now
+        guard = self._lock_all()
+        self._guards.append(guard)
+        timer = asyncio.get_running_loop().call_later(CLEANS_WITHIN_S, self._end, guard)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            self._end(guard)
+
+    def _end(self, guard: list[_Lock]) -> None:
+        if any(it is guard for it in self._guards):
+            self._guards = [it for it in self._guards if it is not guard]
+            for lock in guard:
+                lock.release()
+            self._tell()
+
+    def _lock_all(self) -> list[_Lock]:
+        now = self._clock.monotonic()
+        locks: list[_Lock] = []
+        for name in self._names():
+            if now - self._seen_at.setdefault(name, now) < KEPT_S:
+                with suppress(OSError):
+                    locks.append(_Lock(self._tmp / name))
+        return locks
+
+    def _names(self) -> list[str]:
+        with suppress(OSError):
+            return [name for name in os.listdir(self._tmp) if _PARTIAL.fullmatch(name)]
+        return []
+
+    async def _change(self) -> None:
+        changed = self._changed
+        await changed.wait()
+
+    def _tell(self) -> None:
+        """Wake everybody who waits for a change, once."""
+        self._changed.set()
+        self._changed = asyncio.Event()

@@ -1,0 +1,133 @@
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from applecart.errors import BadInput
+from applecart.tart.mac import Session
+from applecart.tart.this_mac import ThisMac
+from tests.tart.real_processes import FOREVER, is_alive, sh, written
+
+pytestmark = pytest.mark.real_time
+
+
+@asynccontextmanager
+async def opened(argv: list[str], *, tty: bool = False) -> AsyncIterator[Session]:
+    session = await ThisMac().open(argv, tty=tty, env={"FROM_US": "yes"})
+    try:
+        yield session
+    finally:
+        await session.kill()
+
+
+async def everything(read: Callable[[], Awaitable[bytes]]) -> bytes:
+    whole = b""
+    while piece := await read():
+        whole += piece
+    return whole
+
+
+async def read_until(session: Session, text: bytes) -> bytes:
+    seen = b""
+    while text not in seen:
+        piece = await session.read_out()
+        assert piece, f"ended before {text!r}; it said {seen!r}"
+        seen += piece
+    return seen
+
+
+async def test_streams_are_apart_and_the_code_is_the_programs() -> None:
+    async with opened(sh('echo "out $FROM_US"; echo err >&2; cat; exit 4')) as session:
+        await session.write(b"in\n")
+        await session.close_stdin()
+        out, err = await asyncio.gather(everything(session.read_out), everything(session.read_err))
+        assert (out, err, await session.wait()) == (b"out yes\nin\n", b"err\n", 4)
+
+
+async def test_a_session_that_a_signal_ended_reads_as_128_and_its_number() -> None:
+    async with opened(sh("kill -TERM $$")) as session:
+        assert await session.wait() == 128 + signal.SIGTERM
+
+
+async def test_a_program_that_prints_without_end_waits_for_its_reader() -> None:
+    async with opened(sh("yes 0123456789")) as session:
+        assert b"0123456789" in await session.read_out()
+        first = await session.read_out()
+        assert len(first) <= 128 << 10
+
+
+async def test_writing_to_a_program_that_reads_no_longer_is_harmless() -> None:
+    async with opened(sh("exec <&-; exit 0")) as session:
+        await session.wait()
+        for _ in range(3):
+            await session.write(b"x" * 1000)
+        await session.close_stdin()
+
+
+async def test_kill_ends_it_and_what_it_started_and_reading_ends(tmp_path: Path) -> None:
+    file = tmp_path / "child"
+    async with opened(sh(f'trap "" TERM; ({FOREVER}) & echo $! >"$1"; {FOREVER}', str(file))) as session:
+        child = int(await written(file))
+        reading = asyncio.create_task(session.read_out())
+        await session.kill()
+        assert await reading == b""
+        assert await session.wait() == 128 + signal.SIGKILL
+        assert not is_alive(child)
+        await session.kill()  # twice is harmless
+
+
+async def test_a_terminal_is_one_to_the_program_and_tells_its_size() -> None:
+    script = 'test -t 0 && test -t 2 && echo "tty"; trap "stty size" WINCH; echo ready; while :; do sleep 0.02; done'
+    async with opened(sh(script), tty=True) as session:
+        seen = await read_until(session, b"ready")
+        assert b"tty" in seen
+        session.resize(132, 43)
+        await read_until(session, b"43 132")
+        assert await session.read_err() == b""
+
+
+async def test_input_to_a_terminal_reaches_the_program_and_has_an_end() -> None:
+    async with opened(sh("stty -echo; echo ready; cat; echo done; exit 6"), tty=True) as session:
+        await read_until(session, b"ready")
+        await session.write(b"hello\n")
+        await read_until(session, b"hello")
+        await session.close_stdin()
+        await read_until(session, b"done")
+        assert await everything(session.read_out) in (b"\r\n", b"")
+        assert await session.wait() == 6
+
+
+async def test_a_terminal_is_killed_like_any_other_and_bad_sizes_are_harmless() -> None:
+    async with opened(sh(f"echo $$; {FOREVER}"), tty=True) as session:
+        pid = int(await read_until(session, b"\n"))
+        session.resize(-1, 10**9)
+        await session.kill()
+        assert not is_alive(pid)
+        assert await session.read_out() == b""
+        session.resize(80, 24)
+        await session.write(b"x")
+
+
+@pytest.mark.parametrize("tty", [False, True])
+async def test_a_program_that_is_missing_is_a_sentence(tty: bool) -> None:
+    with pytest.raises(BadInput, match="/no/such/tart cannot be started"):
+        await ThisMac().open(["/no/such/tart"], tty=tty)
+
+
+async def test_no_file_stays_open_after_sessions() -> None:
+    async def use(*, tty: bool) -> None:
+        async with opened(sh("echo hi"), tty=tty) as session:
+            await everything(session.read_out)
+            await session.wait()
+
+    await use(tty=True)
+    await asyncio.sleep(0)
+    before = len(os.listdir("/dev/fd"))
+    for number in range(6):
+        await use(tty=number % 2 == 0)
+    await asyncio.sleep(0)
+    assert len(os.listdir("/dev/fd")) <= before

@@ -27,7 +27,7 @@ from tests.kubelet.killing import AgentKilled, Kill, KillableFiles, KillableMac,
 NODE = "mac-1"
 IMAGE = "ghcr.io/acme/runner@sha256:" + "a" * 64
 NAMESPACE = "ci"
-LOOK_EVERY_S = 0.25  # of virtual time
+LOOK_EVERY_S = 1.0  # of virtual time
 
 
 @dataclass(slots=True)

@@ -4,21 +4,28 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+from applecart.tart.images import ImageRef
+
+T = TypeVar("T")
 
 
 class Busy:
     def __init__(self) -> None:
         self._vms: Counter[str] = Counter()
-        self._repositories: Counter[str] = Counter()
+        self._images: Counter[ImageRef] = Counter()
         self._going: dict[str, asyncio.Event] = {}
 
     @property
     def vms(self) -> frozenset[str]:
-        return frozenset(vm for vm, uses in self._vms.items() if uses)
+        """Goldens being made, or cloned from."""
+        return frozenset(self._vms)
 
     @property
-    def repositories(self) -> frozenset[str]:
-        return frozenset(name for name, uses in self._repositories.items() if uses)
+    def images(self) -> frozenset[ImageRef]:
+        """Being pulled, or cloned from; what they lead to may change meanwhile."""
+        return frozenset(self._images)
 
     @contextmanager
     def vm(self, name: str) -> Iterator[None]:
@@ -26,14 +33,14 @@ class Busy:
             yield
 
     @contextmanager
-    def repository(self, name: str) -> Iterator[None]:
-        with _counted(self._repositories, name):
+    def image(self, ref: ImageRef) -> Iterator[None]:
+        with _counted(self._images, ref):
             yield
 
     @contextmanager
     def going(self, vm: str) -> Iterator[bool]:
         """Around a removal. False: somebody works with the VM, or it goes already; keep away."""
-        if self._vms[vm] or vm in self._going:
+        if vm in self._vms or vm in self._going:
             yield False
             return
         gone = self._going[vm] = asyncio.Event()
@@ -50,7 +57,7 @@ class Busy:
 
 
 @contextmanager
-def _counted(uses: Counter[str], name: str) -> Iterator[None]:
+def _counted(uses: Counter[T], name: T) -> Iterator[None]:
     uses[name] += 1
     try:
         yield

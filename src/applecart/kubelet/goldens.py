@@ -25,7 +25,7 @@ from applecart.tart.driver import OnProgress, Tart
 from applecart.tart.failures import ImageMissing, TartFailed
 from applecart.tart.files import Files
 from applecart.tart.home import Home
-from applecart.tart.images import DEFAULT_TAG, ImageRef, parse, repository_of
+from applecart.tart.images import DEFAULT_TAG, ImageRef, parse
 from applecart.tart.marks import GoldenMark
 from applecart.tart.pulls import PullProgress
 from applecart.tart.registry_login import RegistryLogin
@@ -68,7 +68,7 @@ class Goldens:
         policy = policy or default_policy(ref)
         if policy not in (ALWAYS, IF_NOT_PRESENT, NEVER):
             raise BadInput(f"imagePullPolicy {policy!r} of image {image} is not Always, IfNotPresent or Never")
-        with self.busy.repository(ref.repository_name):
+        with self.busy.image(ref):
             digest = ref.digest_name or (None if policy == ALWAYS else self._digest_here(image, ref))
             if digest is not None and await self._take(digest, image):
                 return Golden(golden_vm(digest), digest, was_made=False)
@@ -107,6 +107,11 @@ class Goldens:
         if isinstance(mark, GoldenMark):
             self._shelf.use(mark)
 
+    def busy_digests(self) -> frozenset[str]:
+        """Images in the store that must stay for now: what is being made leads to them."""
+        found = (self._home.digest_of(ref) for ref in self.busy.images)
+        return frozenset(digest for digest in found if digest is not None)
+
     def images_here(self) -> frozenset[str]:
         return self._shelf.images_here()
 
@@ -135,12 +140,12 @@ class Goldens:
         return Golden(vm, digest, was_made=True)
 
     async def _pull(self, ref: ImageRef, login: RegistryLogin | None, on_progress: OnProgress) -> str:
-        with self.busy.repository(ref.repository_name):
+        with self.busy.image(ref):
             return await self._with_room(f"the pull of {ref.pull_name}", lambda: self._maker.pull(ref, login, on_progress))
 
     async def _make(self, digest: str, image: str) -> None:
         await self.busy.settled(golden_vm(digest))
-        with self.busy.repository(repository_of(digest)), self.busy.vm(golden_vm(digest)):
+        with self.busy.image(parse(digest)), self.busy.vm(golden_vm(digest)):
             await self._with_room(f"the golden of {image}", lambda: self._maker.make(digest, image))
 
     async def _with_room(self, what: str, work: Callable[[], Awaitable[T]]) -> T:

@@ -89,7 +89,7 @@ scenes = st.builds(
     entry_vms=_some_names,
     named_by_processes=st.none() | _some_names,
     busy_vms=_some_names,
-    busy_repositories=st.frozensets(st.just(REPOSITORY)),
+    busy_images=st.frozensets(_letters.map(digest)),
     userdata=st.lists(_found, max_size=3).map(tuple),
     logs=st.lists(_found, max_size=3).map(tuple),
 )

@@ -94,15 +94,17 @@ async def test_a_vm_of_a_journal_entry_stays_at_every_stage(host: CollectingHost
 async def test_a_vm_that_is_cloned_while_the_collector_looks_survives(mac: SimulatedMac, clock: Clock, tmp_path: Path) -> None:
     """Incident 28, the race itself: the Pod is bound, journaled and cloned between two readings of one pass."""
 
+    made: CollectingHost
+
     async def pods() -> Sequence[Pod]:
-        if host.journal.get("uid") is None:
-            host.enter("uid", Stage.CLONING)
-            await host.make_pod_vm("uid")
+        if made.journal.get("uid") is None:
+            made.enter("uid", Stage.CLONING)
+            await made.make_pod_vm("uid")
         return ()
 
-    host = CollectingHost(mac, clock, tmp_path, pods)
-    await host.collector.collect()
-    assert pod_vms(host) == ["ci-uid"]
+    made = CollectingHost(mac, clock, tmp_path, pods)
+    await made.collector.collect()
+    assert pod_vms(made) == ["ci-uid"]
 
 
 async def test_a_vm_that_changes_hands_between_plan_and_deed_survives(host: CollectingHost) -> None:
@@ -287,7 +289,7 @@ async def test_a_disk_full_of_goldens_is_relieved_step_by_step_and_no_further(ho
 
     Incident 31: a golden gave nothing back while its image held the same blocks, and a list read once could take the last one.
     """
-    goldens = [await host.make_golden(f"ghcr.io/acme/macos:{tag}", timedelta(minutes=tag)) for tag in range(5)]
+    goldens = [await host.make_golden(f"ghcr.io/acme/macos:{tag}", timedelta(hours=4 * tag)) for tag in range(5)]
     host.mac.fill_disk(10 * 10**9)  # 2 % of 494 GB; each golden shares 40 GB with its image
     host.mac.calls.clear()
     await host.collector.collect()
@@ -300,7 +302,7 @@ async def test_a_disk_full_of_goldens_is_relieved_step_by_step_and_no_further(ho
 
 async def test_one_golden_stays_on_a_disk_that_cannot_be_relieved(host: CollectingHost) -> None:
     """Incident 31: a list that was read once let the last golden go too."""
-    goldens = [await host.make_golden(f"ghcr.io/acme/macos:{tag}", timedelta(minutes=tag)) for tag in range(3)]
+    goldens = [await host.make_golden(f"ghcr.io/acme/macos:{tag}", timedelta(hours=4 * tag)) for tag in range(3)]
     host.mac.fill_disk(-(10**12))
     await host.collector.collect()
     assert host.mac.vms() == [goldens[0]]
@@ -415,11 +417,12 @@ async def test_old_logs_go_and_a_log_without_end_is_cut_under_its_writer(host: C
     old, wild = host.logs / "ci-old.log", host.logs / "ci-wild.log"
     old.write_text("done\n")
     _age(host, old, timedelta(days=8))
-    with open(wild, "ab", buffering=0) as writer:
-        os.truncate(wild, LARGEST_LOG_BYTES)
-        writer.write(b"last words\n")
-        await host.collector.collect()
-        writer.write(b"new words\n")
+    writer = os.open(wild, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.truncate(wild, LARGEST_LOG_BYTES)
+    os.write(writer, b"last words\n")
+    await host.collector.collect()
+    os.write(writer, b"new words\n")
+    os.close(writer)
     assert not old.exists()
     assert wild.read_bytes() == b"new words\n"
     assert (host.logs / "ci-wild.log.1").read_bytes().endswith(b"last words\n")

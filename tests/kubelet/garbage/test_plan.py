@@ -175,7 +175,7 @@ def test_an_image_that_somebody_else_pulled_never_goes() -> None:
 
 def test_an_image_being_pulled_or_used_by_a_process_is_spared() -> None:
     ours = {"images": (cached("a", 1, "15"),), "pulled": frozenset({digest("a")})}
-    assert removed(plan_pass(scene(**ours, busy_repositories=frozenset({REPOSITORY})))) == []
+    assert removed(plan_pass(scene(**ours, busy_images=frozenset({digest("a")})))) == []
     assert removed(plan_pass(scene(**ours, named_by_processes=frozenset({f"{REPOSITORY}:15"})))) == []
     assert removed(plan_pass(scene(**ours))) == [digest("a")]
 
@@ -237,6 +237,7 @@ def assert_safe(state: Scene, plan: Plan) -> None:
         else:
             assert step.name in state.pulled
             assert step.name not in living
+            assert step.name not in state.busy_images
 
 
 def test_a_clock_that_was_set_back_deletes_nothing() -> None:

@@ -22,7 +22,6 @@ from applecart.observe.logs import logger
 from applecart.tart.driver import Tart
 from applecart.tart.files import Files
 from applecart.tart.home import Home
-from applecart.tart.images import repository_of
 from applecart.tart.marks import GoldenMark, PodMark
 
 EVERY_S = 300.0  # an orphan costs disk, not correctness; a look costs a list of Pods
@@ -138,7 +137,7 @@ class Collector:
         return True
 
     async def _delete_image(self, step: DeleteImage) -> bool:
-        if repository_of(step.name) in self._goldens.busy.repositories or step.name not in self._goldens.ledger.pulled():
+        if step.name in self._goldens.busy_digests() or step.name not in self._goldens.ledger.pulled():
             return False
         await self._tart.delete(step.name)
         return True

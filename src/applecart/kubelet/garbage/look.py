@@ -80,7 +80,7 @@ class Look:
             entry_vms=frozenset(entry.vm for entry in entries if entry.stage != Stage.REMOVED),
             named_by_processes=named,
             busy_vms=self._goldens.busy.vms,
-            busy_repositories=self._goldens.busy.repositories,
+            busy_images=self._goldens.busy_digests(),
             userdata=userdata,
             logs=logs,
         )

@@ -94,7 +94,7 @@ def unwanted_images(scene: Scene, wanted: Wants) -> list[DeleteImage]:
 
 def _is_image_in_use(scene: Scene, image: CachedImage) -> bool:
     names = (image.name, *(f"{image.repository}:{tag}" for tag in image.tags))
-    return image.repository in scene.busy_repositories or any(scene.is_in_use(name) for name in names)
+    return image.name in scene.busy_images or any(scene.is_in_use(name) for name in names)
 
 
 def _orphans(scene: Scene) -> list[DeleteVm]:

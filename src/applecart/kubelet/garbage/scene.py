@@ -37,7 +37,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     entry_vms: frozenset[str] = frozenset()  # VM names of journal entries that may have anything on this host
     named_by_processes: frozenset[str] | None = None  # None: it could not be told, so everything counts as running
     busy_vms: frozenset[str] = frozenset()  # goldens being made or cloned from
-    busy_repositories: frozenset[str] = frozenset()  # being pulled, or cloned from
+    busy_images: frozenset[str] = frozenset()  # digests that goldens are being made from
     userdata: tuple[Found, ...] = ()
     logs: tuple[Found, ...] = ()
 

@@ -1,0 +1,176 @@
+import asyncio
+import gc
+from pathlib import Path
+
+import pytest
+
+from applecart.clock import Clock
+from applecart.tart.failures import PullStalled
+from applecart.tart.partials import HELD_S, KEPT_S, partial_name
+from tests.tart.simulated import BINARY, GB, IMAGE, Scene
+from tests.virtual_time import elapse
+
+STUCK = 10**15  # a layer whose first percent takes a day
+
+
+@pytest.fixture
+async def scene(tmp_path: Path, clock: Clock) -> Scene:
+    return Scene(tmp_path, clock)
+
+
+async def stalled(scene: Scene) -> None:
+    """Leaves a pull that fetched 10 GB and then stood still."""
+    scene.set_layers(a=10 * GB, b=STUCK)
+    with pytest.raises(PullStalled, match="stood still for 300 s"):
+        await scene.tart.pull(IMAGE)
+    scene.set_layers(a=10 * GB, b=GB)
+
+
+async def foreign_list(scene: Scene) -> None:
+    """Somebody at the host's own keyboard."""
+    await scene.mac.run([BINARY, "list"], deadline_s=60)
+
+
+def test_a_partial_is_named_as_tart_names_it() -> None:
+    assert partial_name("r.io/a/b:latest") == partial_name("r.io/a/b") == "9129f10beceb97b75c1408fa2e308fe9"
+    assert partial_name("r.io:5000/a/b") == partial_name("r.io:5000/a/b:latest")
+    assert partial_name("r.io/a/b@sha256:" + "0" * 64) != partial_name("r.io/a/b")
+
+
+async def test_a_pull_takes_as_long_as_it_makes_progress(scene: Scene) -> None:
+    """Weakness 2: a pull slower than 20 minutes never ended, because it was killed by the clock."""
+    scene.set_layers(a=400 * GB)
+    scene.go_wrong("pull", "slow", bytes_per_s=20 * 10**6)
+    with scene.timed() as took:
+        await scene.tart.pull(IMAGE)
+    assert took[0] > 5 * 3600
+
+
+async def test_a_pull_that_stands_still_is_ended_after_the_stall_time(scene: Scene) -> None:
+    with scene.timed() as took:
+        await stalled(scene)
+    assert took[0] == pytest.approx(100 + 300, abs=15)
+
+
+async def test_our_own_commands_never_destroy_what_a_stalled_pull_fetched(scene: Scene) -> None:
+    """Weakness 2: the list that followed the kill erased the partial, and the next pull began at zero."""
+    await stalled(scene)
+    await scene.tart.list()
+    await scene.tart.delete("nothing")
+    assert scene.partial.exists()
+    with scene.timed() as took:
+        await scene.tart.pull(IMAGE)
+    assert took[0] < 20  # 1 GB; all 11 would take 110 s
+    assert scene.is_pulled()
+
+
+async def test_a_cancelled_pull_is_kept_too(scene: Scene) -> None:
+    scene.set_layers(a=10 * GB, b=GB)
+    pull = asyncio.create_task(scene.tart.pull(IMAGE))
+    await elapse(102)
+    pull.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await pull
+    await foreign_list(scene)
+    await scene.tart.list()
+    with scene.timed() as took:
+        await scene.tart.pull(IMAGE)
+    assert took[0] < 20
+
+
+@pytest.mark.parametrize("offset_s", [0.0, 0.005, 0.015, 0.019, 0.02, 0.025, 0.5, 2.5])
+async def test_a_list_that_runs_while_a_pull_is_killed_destroys_nothing(scene: Scene, offset_s: float) -> None:
+    """The pull's own lock dies with it, and a command that started a moment before is about to clean."""
+    scene.set_layers(a=10 * GB, b=GB)
+    pull = asyncio.create_task(scene.tart.pull(IMAGE))
+    await elapse(102)
+    early = asyncio.create_task(scene.tart.list())
+    await elapse(offset_s)
+    pull.cancel()
+    late = asyncio.create_task(scene.tart.list())
+    await asyncio.gather(pull, early, late, return_exceptions=True)
+    assert scene.partial.exists()
+
+
+async def test_lists_that_never_pause_neither_destroy_a_partial_nor_hold_up_its_pull(scene: Scene) -> None:
+    await stalled(scene)
+
+    async def list_on_and_on() -> None:
+        while True:
+            await scene.tart.list()
+            await elapse(0.05)
+
+    listing = asyncio.create_task(list_on_and_on())
+    with scene.timed() as took:
+        await scene.tart.pull(IMAGE)
+    listing.cancel()
+    assert took[0] < 25
+
+
+async def test_a_command_that_runs_for_long_does_not_hold_up_a_pull(scene: Scene) -> None:
+    await stalled(scene)
+    scene.go_wrong("get", "hang")
+    hung = asyncio.create_task(scene.tart.get("golden"))
+    await elapse(0)
+    with scene.timed() as took:
+        await scene.tart.pull(IMAGE)
+    assert took[0] < 25
+    await asyncio.gather(hung, return_exceptions=True)
+
+
+async def test_a_partial_outlives_a_restart_of_the_agent(scene: Scene) -> None:
+    await stalled(scene)
+    scene.tart.close()  # its locks end with the process
+    scene.tart = scene.agent()
+    await foreign_list(scene)
+    assert scene.partial.exists()
+    with scene.timed() as took:
+        await scene.tart.pull(IMAGE)
+    assert took[0] < 20
+
+
+async def test_an_agent_that_is_dropped_holds_no_lock(scene: Scene) -> None:
+    await stalled(scene)
+    scene.tart = None  # type: ignore[assignment]
+    gc.collect()
+    await foreign_list(scene)
+    assert not scene.partial.exists()
+
+
+async def test_an_hour_later_it_is_safe_from_our_own_commands_only_and_a_day_later_it_goes(scene: Scene) -> None:
+    """Another person's pull of the same image waits for our lock, so we do not hold it for ever."""
+    await stalled(scene)
+    await elapse(HELD_S + 1)
+    await scene.tart.list()
+    assert scene.partial.exists()
+    await elapse(KEPT_S - HELD_S)
+    await scene.tart.list()
+    assert not scene.partial.exists()
+
+
+async def test_what_else_lies_in_tmp_is_cleaned_as_ever(scene: Scene) -> None:
+    rubbish = scene.home / "tmp" / "8B1E6C0C-1111-2222-3333-444455556666"
+    rubbish.mkdir(parents=True)
+    await scene.tart.list()
+    assert not rubbish.exists()
+
+
+async def test_a_pull_that_waits_for_another_one_of_the_same_registry_is_not_stalled(scene: Scene) -> None:
+    scene.set_layers(a=200 * GB)
+    first = asyncio.create_task(scene.tart.pull(IMAGE))
+    await elapse(5)
+    await scene.tart.pull("ghcr.io/acme/other:1")  # waits 2000 s without a word
+    assert first.done()
+
+
+async def test_the_end_of_one_pull_does_not_lock_out_another_that_waits(scene: Scene) -> None:
+    """Ours holds what nobody works on; a pull that has not taken its own lock yet is somebody."""
+    await stalled(scene)
+    scene.mac.registry.edit(lambda content: content.missing.append("ghcr.io/acme/none:1"))
+    scene.go_wrong("pull", "slow", vm=IMAGE, seconds=30, bytes_per_s=10**8)
+    pull = asyncio.create_task(scene.tart.pull(IMAGE))
+    await elapse(1)
+    await asyncio.gather(scene.tart.pull("ghcr.io/acme/none:1"), return_exceptions=True)
+    with scene.timed() as took:
+        await pull
+    assert took[0] < 60

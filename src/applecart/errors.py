@@ -49,3 +49,10 @@ class HostUnreachable(Unreachable):
 
 class HostKeyChanged(Permanent):
     """A Mac shows another host key than the pinned one."""
+
+
+def only_one(error: BaseException) -> BaseException:
+    """What a task group wrapped, when it wrapped one error."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

@@ -15,7 +15,7 @@ import click
 
 from applecart import __version__
 from applecart.cli.lazy_group import LazyGroup
-from applecart.errors import ApplecartError
+from applecart.errors import ApplecartError, only_one
 from applecart.secrets import redact
 
 INTERRUPTED = 130  # as shells report a command that Ctrl-C ended
@@ -62,7 +62,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if settings["debug"]:
             print(redact(traceback.format_exc()), file=sys.stderr, end="")
-        return _tell(_only_one(error), settings["debug"])
+        return _tell(only_one(error), settings["debug"])
     return result if isinstance(result, int) else 0
 
 
@@ -75,10 +75,3 @@ def _tell(error: BaseException, debug: bool) -> int:
     advice = "" if debug else "; run with --debug for the traceback"
     print(f"applecart: unexpected {type(error).__name__}: {text}{advice}", file=sys.stderr)
     return 1
-
-
-def _only_one(error: BaseException) -> BaseException:
-    """What a task group wrapped, when it wrapped one error."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error

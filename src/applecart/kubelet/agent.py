@@ -7,7 +7,9 @@ starting a newer one, touches no VM.
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from typing import Any
 
 from applecart.api.fixed_names import KUBELET_EVENT_SOURCE
 from applecart.api.meta import Key
@@ -34,6 +36,7 @@ from applecart.kubelet.pods.lives import Lives
 from applecart.kubelet.pods.publishing import Publishing
 from applecart.kubelet.pods.reconciler import PodReconciler
 from applecart.kubelet.serve.forwarder import Forwarders
+from applecart.kubelet.serve.tls import TlsFiles
 from applecart.observe.metrics import Metrics
 from applecart.tart.driver import Tart
 from applecart.tart.files import Files
@@ -43,7 +46,7 @@ from applecart.tart.mac import Mac
 WORKERS = 32  # a Pod's look is short; many that must go at once, as after an outage, go side by side
 DEADLINE_S = 900.0  # of one look: a VM that must be asked, cut off, killed and deleted, each with its own deadline
 
-Work = Callable[[], Awaitable[object]]
+Work = Callable[[], Coroutine[Any, Any, object]]
 
 
 class Agent:
@@ -103,16 +106,31 @@ class Agent:
         self.reconciler = PodReconciler(self.host, self.pods, self.lives, publishing)
         self._controller = self._pod_controller(metrics)
         self.collector = None if options.disable_vm_gc else self._collector()
-        self.registration = Registration(self.host, options, self.guests)
+        self.registration: Registration | None = None
 
     async def run(self) -> None:
         """Work until cancelled."""
-        await self.registration.read_facts()
         for entry in self.host.journal:
             self._look_at(entry.key)  # also those whose Pod is gone
-        async with asyncio.TaskGroup() as group:
-            for work in self._works():
-                group.create_task(work(), name=getattr(work, "__qualname__", ""))  # type: ignore[arg-type]
+        async with AsyncExitStack() as stack:
+            port = await self._serve(stack)
+            self.registration = Registration(self.host, self.options, self.guests, port)
+            await self.registration.read_facts()
+            group = await stack.enter_async_context(asyncio.TaskGroup())
+            for work in (self.registration.run, *self._works()):
+                group.create_task(work())
+
+    async def _serve(self, stack: AsyncExitStack) -> int:
+        """Logs, exec and usage; the port, 0 when they are not served."""
+        bind = self.options.kubelet_bind
+        if bind is None:
+            return 0
+        from applecart.kubelet.serve.endpoint import KubeletEndpoint  # aiohttp's server, only where it is needed
+
+        host = self.host
+        files = TlsFiles(*self.options.tls_files)
+        endpoint = KubeletEndpoint(host.node, *bind, files, host.client, self.guests, host.tart, host.mac, host.clock)
+        return (await stack.enter_async_context(endpoint)).port
 
     async def aclose(self) -> None:
         """Let go of everything but the VMs."""
@@ -121,7 +139,7 @@ class Agent:
         self.host.tart.close()
 
     def _works(self) -> list[Work]:
-        works: list[Work] = [self.registration.run, self.pods.run, self._controller.run, self.host.events.run]
+        works: list[Work] = [self.pods.run, self._controller.run, self.host.events.run]
         return [*works, self.collector.run] if self.collector else works
 
     def _pod_controller(self, metrics: Metrics) -> Controller[Key]:

@@ -9,7 +9,7 @@ import argparse
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, get_args
+from typing import Any, NoReturn, cast, get_args
 
 import msgspec
 
@@ -67,6 +67,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     log_format: LogFormat | None
     ignored: tuple[str, ...] = ()  # flags that were given and mean nothing here
     warnings: tuple[str, ...] = ()  # sentences to log at the start
+
+    @property
+    def tls_files(self) -> tuple[Path, Path, Path]:
+        """Of the server for logs, exec and usage, where it is on: certificate, key, authority of callers."""
+        found = (self.tls_cert_file, self.tls_private_key_file, self.client_ca_file)
+        assert None not in found  # `parse` refuses a part of them
+        return cast("tuple[Path, Path, Path]", found)
 
     @property
     def kubelet_bind(self) -> values.Bind | None:

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from applecart.api.meta import Key
 from applecart.api.reasons import kubelet as reasons
 from applecart.errors import ApplecartError
@@ -17,13 +19,16 @@ from applecart.kubelet.options import Options
 from applecart.kubelet.pods.guests import KnownGuests
 from applecart.kubelet.pods.host import Host
 from applecart.kubelet.scratch_vm import ScratchVm
+from applecart.observe.logs import logger
 from applecart.tart.mac import Ended
 
 GUEST_DF_S = 15.0  # a guest that does not answer by then is left out
 
+log = logger(__name__)
+
 
 class Registration:
-    def __init__(self, host: Host, options: Options, guests: KnownGuests) -> None:
+    def __init__(self, host: Host, options: Options, guests: KnownGuests, endpoint_port: int) -> None:
         self._host = host
         self._options = options
         self._guests = guests
@@ -36,16 +41,7 @@ class Registration:
             guest_disks=GuestDisks(self._running_vms, self._execute),
             on_guest_disks=self._guest_disks_seen,
         )
-        bind = options.kubelet_bind
-        offer = Offer(
-            name=options.node_name,
-            provider_id=options.provider_id,
-            labels=options.node_labels,
-            cpu=options.host_cpu,
-            memory_mb=options.host_memory_mb,
-            pods=options.max_pods,
-            endpoint_port=bind[1] if bind else 0,
-        )
+        offer = msgspec.structs.replace(Offer.of(options), endpoint_port=endpoint_port)
         self.keeper = NodeKeeper(
             host.client,
             host.clock,
@@ -55,10 +51,15 @@ class Registration:
             advertised=Advertised([LabelSource("goldens", host.goldens.labels, keeps_last=True)]),
         )
         self.lease = NodeLease(host.client, host.clock, options.node_name, owner=lambda: self.keeper.node)
-        self.health.on_report = self.keeper.nudge
+        self.health.on_report = self._report
 
     async def read_facts(self) -> None:
         self._facts = await read_facts(self._host.mac, self._host.node_ip)
+
+    def _report(self) -> None:
+        for outcome in self.health.outcomes:
+            self._host.metrics.node_checked(outcome.name, not outcome.has_failed)
+        self.keeper.nudge()
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -77,8 +78,9 @@ class Registration:
             async def boots() -> str | None:
                 try:
                     golden = await host.goldens.ensure(image)
-                except ApplecartError as error:
-                    return f"the golden of --scratch-vm-image {image} cannot be made: {error}"
+                except ApplecartError as error:  # a registry's fault is not the host's (I12)
+                    log.warning("the image of the scratch VM cannot be had, so nothing was found out", exc_info=error)
+                    return None
                 return await scratch.check(golden.vm)
 
             checks.append(scratch_vm_boots(boots))

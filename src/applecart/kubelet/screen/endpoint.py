@@ -16,7 +16,7 @@ from applecart.secrets import Secret
 LOOPBACK = "127.0.0.1"
 BLOCK_BYTES = 64 << 10
 LONGEST_LINE_BYTES = 4 << 10  # the line that matters has less than a hundred
-_LINE = re.compile(rb"VNC server is running at vnc://[^\s:@/]*:(\S+)@127\.0\.0\.1:(\d{1,5})/?\s*")
+_LINE = re.compile(rb"VNC server is running at vnc://[^\s:@/]*:([!-~]+)@127\.0\.0\.1:(\d{1,5})/?\s*")
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ def parse_line(line: bytes) -> Endpoint | None:
     found = _LINE.fullmatch(line)
     if found is None or not 1 <= int(found[2]) <= 65535:
         return None
-    return Endpoint(int(found[2]), Secret(found[1].decode("utf-8", "surrogateescape")))
+    return Endpoint(int(found[2]), Secret(found[1].decode("ascii")))
 
 
 class ScreenLog:

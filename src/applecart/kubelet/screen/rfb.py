@@ -105,7 +105,7 @@ async def _reason(screen: Wire) -> str:
 
 def password_answer(challenge: bytes, password: Secret) -> bytes:
     """The challenge under the password's first eight bytes, each with its bits in reverse (a slip of the first VNC)."""
-    start = password.reveal().encode("utf-8", "surrogatepass")[:BLOCK_BYTES].ljust(BLOCK_BYTES, b"\0")
+    start = password.reveal().encode()[:BLOCK_BYTES].ljust(BLOCK_BYTES, b"\0")
     key = bytes(int(f"{byte:08b}"[::-1], 2) for byte in start)
     blocks = [challenge[at : at + BLOCK_BYTES] for at in range(0, CHALLENGE_BYTES, BLOCK_BYTES)]
     return b"".join(encrypt_block(key, block) for block in blocks)

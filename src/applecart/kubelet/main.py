@@ -1,0 +1,110 @@
+"""The program `tart-kubelet`: flags in, an agent that runs until it is told to stop, sentences for everything that is wrong.
+
+Ends with 0 when it is asked to stop, 2 for a flag or file that is wrong, 1 for everything else; launchd starts it again. VMs
+are not touched by its end.
+"""
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+from contextlib import AsyncExitStack
+from typing import NoReturn
+
+from applecart.clock import Clock, SystemClock
+from applecart.errors import ApplecartError, only_one
+from applecart.kube.client import Client
+from applecart.kube.connect import connect
+from applecart.kubelet.agent import Agent
+from applecart.kubelet.node.addresses import metrics_bind, node_address
+from applecart.kubelet.option_values import host_and_port
+from applecart.kubelet.options import PROGRAM, Options, parse
+from applecart.observe.logs import logger, setup_logging
+from applecart.observe.metrics import Metrics
+from applecart.observe.serve import ObserveServer
+from applecart.secrets import redact
+from applecart.tart.this_mac import ThisMac
+
+HEARTBEAT_LATE_S = 60.0  # the control plane takes a Node for lost soon after
+
+log = logger(__name__)
+
+
+def main() -> NoReturn:
+    gc.set_threshold(50_000, 20, 100)  # Python's default collects every 700 objects: an eighth of the time of a start
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(argv: list[str]) -> int:
+    try:
+        options = parse(argv, os.environ)
+        setup_logging(options.log_level, options.log_format)
+        os.umask(0o077)  # everything it writes is its owner's alone
+        asyncio.run(serve(options, SystemClock()))
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        return _tell(only_one(error))
+    return 0
+
+
+async def serve(options: Options, clock: Clock) -> None:
+    """Run the agent until SIGINT or SIGTERM."""
+    for sentence in options.warnings:
+        log.warning(sentence)
+    mac = ThisMac()
+    address = await node_address(mac, given=options.node_ip, source=options.node_ip_source)
+    client = Client(connect(options.kubeconfig, options.context, clock), clock)
+    metrics = Metrics()
+    metrics.add_process(clock)
+    agent = Agent(options, address, client, mac, clock, metrics, needs_gui_session=sys.platform == "darwin")
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(client.aclose)
+        stack.push_async_callback(agent.aclose)
+        bind = metrics_bind(options.metrics_bind_address, source=options.node_ip_source, address=address)
+        for where in dict.fromkeys((bind, options.health_probe_bind_address)):
+            await _serve_page(stack, agent, metrics, where)
+        log.info("started", node=options.node_name, address=address, tart=options.tart_binary)
+        await _until_told(asyncio.create_task(agent.run()))
+
+
+async def _serve_page(stack: AsyncExitStack, agent: Agent, metrics: Metrics, where: str) -> None:
+    """Metrics and health. `0` instead of an address switches the page off."""
+    bind = host_and_port(where)
+    if bind is not None:
+        host, port = bind
+        page = ObserveServer(metrics, host=host or "0.0.0.0", port=port, ready={"heartbeat": lambda: _heartbeat(agent)})
+        await stack.enter_async_context(page)
+
+
+def _heartbeat(agent: Agent) -> str | None:
+    age_s = agent.registration.lease.age_s if agent.registration else None
+    if age_s is None:
+        return "the Node was not registered yet"
+    return f"the last heartbeat that arrived is {age_s:.0f} s old" if age_s > HEARTBEAT_LATE_S else None
+
+
+async def _until_told(running: "asyncio.Task[None]") -> None:
+    told = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
+    waiting = asyncio.create_task(told.wait())
+    try:
+        await asyncio.wait((running, waiting), return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            running.result()
+    finally:
+        running.cancel()
+        waiting.cancel()
+        await asyncio.gather(running, waiting, return_exceptions=True)
+
+
+def _tell(error: BaseException) -> int:
+    text = " ".join(redact(str(error)).split())
+    if isinstance(error, ApplecartError):
+        sys.stderr.write(f"{PROGRAM}: {text}\n")
+        return error.exit_code
+    log.error("the agent ended unexpectedly", exc_info=error)
+    sys.stderr.write(f"{PROGRAM}: unexpected {type(error).__name__}: {text}\n")
+    return 1

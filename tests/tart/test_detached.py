@@ -156,6 +156,22 @@ async def test_adopting_an_untouched_folder_makes_sure_that_nothing_ever_starts_
     assert place.log.read_text() == ""
 
 
+async def test_a_program_whose_supervisor_was_too_slow_never_runs(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent that adopted the folder was told that nothing runs, and may have deleted the VM since."""
+    monkeypatch.setattr(detached, "PID_WITHIN_S", 0.05)
+    slow = place.folder.parent / "slow"
+    slow.mkdir()
+    (slow / "ps").write_text(f"#!/bin/sh\nwhile [ ! -e '{slow}/gate' ]; do sleep 0.02; done\n")
+    (slow / "ps").chmod(0o755)
+    env = {"PATH": f"{slow}:{os.environ['PATH']}"}
+    run = await place.mac.start(["/bin/sh", "-c", "echo ran"], folder=place.folder, log=place.log, env=env)
+    assert await ThisMac().adopt(place.folder) is None
+    (slow / "gate").touch()
+    assert (await run.wait()).code == detached.NOT_OURS
+    assert place.log.read_text() == ""
+    assert await ThisMac().adopt(place.folder) is None
+
+
 async def test_a_supervisor_that_died_before_its_program_started_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(detached, "PID_WITHIN_S", 0.05)
     (place.folder / "started").mkdir(parents=True)

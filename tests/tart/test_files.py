@@ -1,3 +1,4 @@
+import shutil
 import stat
 from pathlib import Path
 
@@ -60,3 +61,21 @@ def test_moving_replaces_what_was_there(tmp_path: Path) -> None:
     Files().move(tmp_path / "a", tmp_path / "b")
     assert (tmp_path / "b").read_text() == "a"
     assert not (tmp_path / "a").exists()
+
+
+def test_a_folder_that_a_guest_closed_is_removed_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I5: such a folder would hold its Pod for ever. Root may remove anything, so the refusal is made here."""
+    closed = tmp_path / "status" / "closed"
+    closed.mkdir(parents=True)
+    (closed / "file").write_text("x")
+    closed.chmod(0)
+    remove = shutil.rmtree
+
+    def refuse_what_is_closed(path: Path) -> None:
+        if stat.S_IMODE(closed.stat().st_mode) == 0:
+            raise PermissionError(13, "Permission denied", str(path))
+        remove(path)
+
+    monkeypatch.setattr(shutil, "rmtree", refuse_what_is_closed)
+    Files().remove(tmp_path / "status")
+    assert list(tmp_path.iterdir()) == []

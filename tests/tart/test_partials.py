@@ -1,12 +1,15 @@
 import asyncio
+import fcntl
 import gc
+import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from applecart.clock import Clock
 from applecart.tart.failures import PullStalled
-from applecart.tart.partials import HELD_S, KEPT_S, partial_name
+from applecart.tart.partials import HELD_S, KEPT_S, Partials, partial_name
 from tests.tart.simulated import BINARY, GB, IMAGE, Scene
 from tests.virtual_time import elapse
 
@@ -90,6 +93,42 @@ async def test_a_list_that_runs_while_a_pull_is_killed_destroys_nothing(scene: S
     late = asyncio.create_task(scene.tart.list())
     await asyncio.gather(pull, early, late, return_exceptions=True)
     assert scene.partial.exists()
+
+
+async def test_nothing_cleans_between_the_death_of_a_pull_and_our_own_lock(tmp_path: Path, clock: Clock) -> None:
+    folder = tmp_path / "tmp" / partial_name(IMAGE)
+    folder.mkdir(parents=True)
+    partials, happened = Partials(tmp_path, clock), list[str]()
+
+    async def pull() -> None:
+        """Holds its lock until it is killed, and takes a second to die."""
+        handle = os.open(folder, os.O_RDONLY)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            os.close(handle)
+            happened.append("lock gone")
+            await elapse(1)
+
+    async def clean(name: str, *, after_s: float, lasts_s: float) -> None:
+        await elapse(after_s)
+        async with partials.cleaning():
+            happened.append(f"{name} cleans")
+            await elapse(lasts_s)
+            happened.append(f"{name} has cleaned")
+
+    async def pull_and_fail() -> None:
+        with suppress(ZeroDivisionError):
+            async with partials.pulling(IMAGE, lambda: asyncio.ensure_future(pull())):
+                await elapse(1)
+                raise ZeroDivisionError
+        happened.append("locked by us")
+
+    await asyncio.gather(
+        pull_and_fail(), clean("early", after_s=0.5, lasts_s=1), clean("late", after_s=2, lasts_s=0), return_exceptions=True
+    )
+    assert happened == ["early cleans", "early has cleaned", "lock gone", "locked by us", "late cleans", "late has cleaned"]
 
 
 async def test_lists_that_never_pause_neither_destroy_a_partial_nor_hold_up_its_pull(scene: Scene) -> None:

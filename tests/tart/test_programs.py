@@ -72,7 +72,7 @@ async def test_a_grandchild_in_another_group_that_holds_the_pipe_cannot_hold_us(
                 await run_program(sh(script, str(holder)), deadline_s=1)
         assert is_alive(int(holder.read_text()))
     finally:
-        os.kill(int(holder.read_text()), signal.SIGKILL)
+        os.killpg(int(holder.read_text()), signal.SIGKILL)
 
 
 async def test_a_program_has_ended_although_a_child_of_it_holds_the_pipe(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ def test_a_vm_is_found_however_it_was_started(command: str) -> None:
         "grep -r tart run vm-1",
         "/usr/local/bin/start run vm-1",
         f"{TART} stop vm-1",
+        f"{TART} exec vm-1 make run all",
         f"{TART} runner vm-1",
         f"{TART} run",
         f"{TART} run ",

@@ -11,9 +11,10 @@ from pathlib import Path
 import msgspec
 
 from applecart.api.names import golden_vm, is_golden_vm
-from applecart.errors import BadInput
+from applecart.errors import Permanent
 from applecart.observe.logs import logger
 from applecart.tart.files import Files
+from applecart.tart.images import parse
 
 SUFFIX = ".json"
 
@@ -45,8 +46,8 @@ class Intents:
     def get(self, vm: str) -> Intent | None:
         try:
             intent = msgspec.json.decode(self._path(vm).read_bytes(), type=Intent)
-            return intent if intent.vm == vm else None
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError, BadInput):
+            return intent if parse(intent.image) and parse(intent.digest).digest and intent.vm == vm else None
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, Permanent):
             return None
 
     def all(self) -> list[Intent]:

@@ -13,6 +13,7 @@ from applecart.clock import Clock
 from applecart.kubelet.garbage.ledger import Ledger
 from applecart.kubelet.golden_busy import Busy
 from applecart.kubelet.golden_intents import Intent, Intents
+from applecart.kubelet.golden_marks import golden_mark
 from applecart.kubelet.golden_shelf import Shelf
 from applecart.observe.logs import logger
 from applecart.tart.driver import OnProgress, Tart
@@ -21,7 +22,6 @@ from applecart.tart.files import Files
 from applecart.tart.home import Home
 from applecart.tart.images import ImageRef
 from applecart.tart.mac import Process
-from applecart.tart.marks import GoldenMark
 from applecart.tart.registry_login import RegistryLogin
 
 INTENT_KEPT = timedelta(hours=1)  # far longer than a clone may take; whatever it was, it comes to nothing
@@ -85,7 +85,7 @@ class Maker:
     def drop_if_broken(self, vm: str) -> bool:
         """A golden that lacks files can never be cloned; it is made again when it is next wanted."""
         found = self._home.vm(vm)
-        if found is None or found.is_whole or not isinstance(found.mark, GoldenMark):
+        if found is None or found.is_whole or golden_mark(found) is None:
             return False
         log.error("a golden lacks files of a VM and was removed", vm=vm)
         self._files.remove(found.path)

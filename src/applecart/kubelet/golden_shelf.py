@@ -1,8 +1,7 @@
 """The goldens on disk: which there are, which image references lead to them, and what the Node may say about them.
 
-A golden is a whole VM with a golden mark whose digest gives the VM its name. A reference belongs to one golden at a time: when
-a tag moves, the old golden loses it before the new one gets it, so a crash between the two costs a look at the registry and
-never an old image under a new name.
+A reference belongs to one golden at a time: when a tag moves, the old golden loses it before the new one gets it, so a crash
+between the two costs a look at the registry and never an old image under a new name.
 """
 
 from collections.abc import Iterator
@@ -12,9 +11,10 @@ import msgspec
 
 from applecart.api.names import golden_label, golden_vm
 from applecart.clock import Clock
+from applecart.kubelet.golden_marks import golden_mark
 from applecart.observe.logs import logger
 from applecart.tart.files import Files
-from applecart.tart.home import Home, LocalVm
+from applecart.tart.home import Home
 from applecart.tart.images import parse
 from applecart.tart.marks import GoldenMark
 
@@ -35,7 +35,7 @@ class Shelf:
     def find(self, digest: str) -> GoldenMark | None:
         """The mark of a golden that can be cloned from."""
         found = self._home.vm(golden_vm(digest))
-        return _golden_mark(found) if found is not None and found.is_whole else None
+        return golden_mark(found) if found is not None and found.is_whole else None
 
     def digest_of(self, image: str) -> str | None:
         return next((mark.digest for mark in self._all() if image in mark.images), None)
@@ -78,7 +78,7 @@ class Shelf:
 
     def _all(self) -> Iterator[GoldenMark]:
         for vm in self._home.vms():
-            if (mark := _golden_mark(vm)) is not None:
+            if (mark := golden_mark(vm)) is not None:
                 yield mark
 
     def _refresh(self) -> None:
@@ -91,7 +91,3 @@ class Shelf:
             # What was here a moment ago most likely still is; without the labels Pods would go to hosts that must pull.
             log.warning("the goldens on disk cannot be read; the last known ones are kept", why=str(error))
         self._read_at_s = now_s
-
-
-def _golden_mark(vm: LocalVm) -> GoldenMark | None:
-    return vm.mark if isinstance(vm.mark, GoldenMark) and golden_vm(vm.mark.digest) == vm.name else None

@@ -15,6 +15,7 @@ from applecart.api.names import golden_vm
 from applecart.clock import Clock
 from applecart.errors import BadInput
 from applecart.kubelet.garbage.ledger import Ledger
+from applecart.kubelet.garbage.tombstones import Tombstones
 from applecart.kubelet.golden_busy import Busy
 from applecart.kubelet.golden_intents import Intents
 from applecart.kubelet.golden_making import Maker
@@ -48,6 +49,7 @@ class Goldens:
         self.ledger = Ledger(state, home, files, clock)
         self.busy = Busy()
         self.reclaim: Reclaim | None = None  # set by whoever collects garbage; None while nobody does
+        self.tombstones = Tombstones(state, home, files)
         self._tart = tart
         self._home = home
         self._shelf = Shelf(home, files, clock)
@@ -93,7 +95,9 @@ class Goldens:
         with self.busy.going(vm) as may_go:
             if not may_go or self._home.mark(vm) != judged:
                 return False
+            self.tombstones.put(vm)
             await self._tart.delete(vm)
+            self.tombstones.lift(vm)
             self._shelf.changed()
             return True
 

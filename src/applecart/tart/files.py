@@ -38,7 +38,7 @@ class Files:
         """A file or a folder with everything in it; harmless when it is not there. Links are removed, not followed."""
         with suppress(FileNotFoundError):
             if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
+                _remove_tree(path)
             else:
                 path.unlink()
 
@@ -52,3 +52,18 @@ class Files:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _remove_tree(folder: Path) -> None:
+    try:
+        shutil.rmtree(folder)
+    except PermissionError:  # a guest may have closed a folder of its share; it is ours all the same
+        _open_up(folder)
+        shutil.rmtree(folder)
+
+
+def _open_up(folder: Path) -> None:
+    folder.chmod(FOLDER_MODE)
+    for inside in list(folder.iterdir()):
+        if inside.is_dir() and not inside.is_symlink():
+            _open_up(inside)

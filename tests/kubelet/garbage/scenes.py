@@ -57,14 +57,15 @@ _images = st.one_of(
 _uids = st.sampled_from(["u1", "u2", "u3"])
 _times = st.integers(0, 24 * 12).map(ago)
 _pod_marks = st.builds(PodMark, _uids, st.just("ci"), st.just("job"), _images, _letters.map(digest), _times)
-_golden_marks = st.builds(GoldenMark, _letters.map(digest), st.lists(_images, max_size=2).map(tuple), _times, _times)
+_digests = _letters.map(digest) | st.sampled_from(["", "a b", "ghcr.io/acme/macos:15"])
+_golden_marks = st.builds(GoldenMark, _digests, st.lists(_images, max_size=2).map(tuple), _times, _times)
 _marks = st.none() | _pod_marks | _golden_marks | st.builds(ScratchMark, _times)
 
 
 @st.composite
 def _vms(draw: st.DrawFn) -> LocalVm:
     mark = draw(_marks)
-    own = golden_vm(mark.digest) if isinstance(mark, GoldenMark) else ""
+    own = golden_vm(mark.digest) if isinstance(mark, GoldenMark) and mark.digest not in ("", "a b") else ""
     names = st.sampled_from(["ci-job", "ci-job-2", "builder", golden_vm(digest("a"))])
     return vm(draw(st.just(own) if own and draw(st.booleans()) else names), mark, is_whole=draw(st.booleans()))
 

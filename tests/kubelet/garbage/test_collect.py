@@ -205,8 +205,10 @@ async def test_nothing_that_others_made_is_ever_touched(host: CollectingHost) ->
 
 
 async def test_an_image_that_was_here_before_us_is_not_ours_because_we_pulled_it_again(host: CollectingHost) -> None:
-    await host.tart.pull(IMAGE)
-    vm = await host.make_golden(IMAGE)
+    latest = "ghcr.io/acme/macos:latest"
+    await host.tart.pull(latest)
+    vm = await host.make_golden(latest)
+    assert host.tart_calls("pull") == [f"pull {latest}"] * 2
     await host.tart.delete(vm)
     await host.collector.collect()
     assert len(host.home.images()) == 1
@@ -391,7 +393,18 @@ async def test_a_pass_runs_at_the_start_and_every_five_minutes(host: CollectingH
     passes.cancel()
 
 
-async def test_passes_run_one_at_a_time(host: CollectingHost) -> None:
+async def test_passes_run_one_at_a_time(mac: SimulatedMac, clock: Clock, tmp_path: Path) -> None:
+    asking = 0
+
+    async def pods() -> Sequence[Pod]:
+        nonlocal asking
+        asking += 1
+        assert asking == 1
+        await asyncio.sleep(1)
+        asking -= 1
+        return ()
+
+    host = CollectingHost(mac, clock, tmp_path, pods)
     await host.make_pod_vm("uid")
     await asyncio.gather(host.collector.collect(), host.collector.reclaim("a test"), host.collector.collect())
     assert host.tart_calls("delete").count("delete ci-uid") == 1

@@ -11,6 +11,7 @@ from applecart.kubelet.garbage.in_use import names_in_use
 from applecart.kubelet.garbage.plan import DeleteVm, Plan, plan_pass
 from applecart.kubelet.garbage.scene import PodHere, Scene
 from applecart.kubelet.garbage.wants import wants
+from applecart.kubelet.golden_marks import golden_mark
 from applecart.tart.mac import Process
 from applecart.tart.marks import GoldenMark, PodMark, ScratchMark
 from tests.kubelet.garbage.scenes import NOW, REPOSITORY, ago, cached, digest, golden, pod_vm, scene, scenes, vm
@@ -201,9 +202,7 @@ def test_no_plan_touches_what_is_not_ours_runs_or_is_needed_by_a_living_pod(stat
 def test_no_plan_removes_anything_twice_or_every_golden(state: Scene) -> None:
     names = removed(plan_pass(state))
     assert len(names) == len(set(names))
-    whole = {
-        vm.name for vm in state.vms if isinstance(vm.mark, GoldenMark) and vm.is_whole and vm.name == golden_vm(vm.mark.digest)
-    }
+    whole = {vm.name for vm in state.vms if vm.is_whole and golden_mark(vm)}
     assert not whole or whole - set(names)
 
 

@@ -56,7 +56,11 @@ class AgentStage:
     ) -> AsyncIterator[RemoteCommand]:
         query = urlencode([*(("command", word) for word in command), *((one, "1") for one in streams)])
         path = f"/{action}/default/job/vm?{query}"
-        async with self.session() as session, session.ws_connect(path, protocols=protocols, max_msg_size=0) as socket:
+        closing = aiohttp.ClientWSTimeout(ws_close=0.5)
+        async with (
+            self.session() as session,
+            session.ws_connect(path, protocols=protocols, max_msg_size=0, timeout=closing) as socket,
+        ):
             assert socket.protocol == protocols[0]
             yield RemoteCommand(socket)
 

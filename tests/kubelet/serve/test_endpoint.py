@@ -11,10 +11,12 @@ import pytest
 
 from applecart.clock import Clock
 from applecart.errors import BadInput
+from applecart.kubelet.serve.endpoint import KubeletEndpoint
 from applecart.kubelet.serve.guests import State
 from applecart.kubelet.serve.terminal import ONLY_WEBSOCKET
 from applecart.kubelet.serve.tls import TlsFiles
-from tests.embedded.relay.stage import Trust, session_to
+from applecart.tart.this_mac import ThisMac
+from tests.embedded.relay.stage import HOST, NODE, Trust, session_to
 from tests.kubelet.serve.agent_stage import AgentStage, agent_stage
 from tests.kubelet.serve.guests_here import print_to, say_in
 from tests.kubelet.serve.test_access import allow
@@ -184,29 +186,12 @@ async def test_files_that_are_no_certificates_are_named(stage: AgentStage, tmp_p
         TlsFiles(good.certificate, bad, good.client_authority).context()
 
 
-async def test_an_address_that_cannot_be_served_is_a_sentence(stage: AgentStage) -> None:
-    second = AgentStageAddress(stage)
+async def test_an_address_that_cannot_be_served_is_a_sentence(stage: AgentStage, clock: Clock) -> None:
+    port = stage.endpoint.port
+    second = KubeletEndpoint(NODE, HOST, port, stage.tls, stage.client, stage.guests, stage.commands, ThisMac(), clock)
     with pytest.raises(BadInput, match="--kubelet-bind-address"):
-        async with second.endpoint:
+        async with second:
             raise AssertionError("two cannot serve one port")
-
-
-class AgentStageAddress:
-    """A second endpoint on the port of the first."""
-
-    def __init__(self, stage: AgentStage) -> None:
-        first = stage.endpoint
-        self.endpoint = type(first)(
-            "mac-1",
-            first.host,
-            first.port,
-            stage.tls,
-            stage.client,
-            stage.guests,
-            stage.commands,
-            first._stats._mac,
-            first._clock,
-        )
 
 
 async def test_no_request_is_too_odd_for_an_answer(stage: AgentStage) -> None:

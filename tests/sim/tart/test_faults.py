@@ -82,18 +82,22 @@ async def test_no_space_says_what_the_command_would_say(tart: SimTart) -> None:
 
 
 async def test_slow_slows_down(tart: SimTart, clock: Clock) -> None:
-    tart.faults({"on": "pull", "kind": "slow", "bytes_per_s": 10**7}, {"on": "list", "kind": "slow", "seconds": 100})
+    tart.faults({"on": "pull", "kind": "slow", "bytes_per_s": 2 * 10**7}, {"on": "list", "kind": "slow", "seconds": 100})
     await tart.out("pull", "ghcr.io/a/b:1")
-    assert clock.monotonic() == pytest.approx(4000, abs=5)
+    assert clock.monotonic() == pytest.approx(2000, abs=5)
     await tart.out("list")
-    assert clock.monotonic() == pytest.approx(4100, abs=5)
+    assert clock.monotonic() == pytest.approx(2100, abs=5)
 
 
 async def test_kill_agent_leaves_the_command_to_itself(tart: SimTart, mac: SimulatedMac) -> None:
     """The agent dies in the middle of a clone, and the clone is made."""
     tart.faults({"on": "clone", "kind": "kill-agent", "when": "before"})
     agent = asyncio.create_task(tart.run("clone", "golden", "v"))
-    mac.on_kill_agent = lambda: agent.cancel() and None
+
+    def killed() -> None:
+        agent.cancel()
+
+    mac.on_kill_agent = killed
     with pytest.raises(asyncio.CancelledError):
         await agent
     assert mac.vms() == ["golden"]
@@ -109,13 +113,11 @@ async def test_programs_of_the_host_have_faults_too(tart: SimTart, mac: Simulate
     assert (await mac.run(["sudo", "-n", "launchctl", "print", "gui/501"], deadline_s=10)).code == 0
 
 
+WORDS = st.sampled_from(["list", "fail", "slow", "crash"]) | st.text(max_size=8)
+KEYS = st.sampled_from(["faults", "on", "kind", "times", "x"])
 ANYTHING = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**63)
-    | st.text(max_size=8)
-    | st.sampled_from(["list", "fail", "slow", "crash"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["faults", "on", "kind", "times", "x"]), inner),
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner),
     max_leaves=8,
 )
 
@@ -130,7 +132,7 @@ def test_a_wrong_faults_file_is_a_sentence_and_never_a_traceback(
         tart = in_process(folder, VirtualClock(asyncio.get_running_loop()))
         (tart.home / "faults.json").write_bytes(content)
         ended = await tart.run("list", "-q", deadline_s=60)
-        assert ended.code in (0, 1, 133) or b"simulated" in ended.err
-        assert ended.code == 0 or ended.err or ended.code == 133
+        assert ended.code in (0, 1, 133)
+        assert ended.err or ended.code != 1
 
     run_virtual(main())

@@ -49,7 +49,7 @@ def test_a_local_name_is_the_name_of_one_folder(tmp_path: Path, name: str) -> No
         Store(tmp_path).local(name)
 
 
-@given(st.dictionaries(st.text("ab", min_size=1, max_size=3), st.integers(0, 9), max_size=5), st.integers(0, 3))
+@given(blocks=st.dictionaries(st.text("ab", min_size=1, max_size=3), st.integers(0, 9), max_size=5), grows=st.integers(0, 3))
 def test_a_disk_reads_as_it_was_written(blocks: dict[str, int], grows: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("disk") / "disk.img"
     disk = DiskImage(id="d", blocks=blocks)

@@ -57,6 +57,22 @@ RUN_FAILED: Final = StatusReason(
 COMPLETED: Final = StatusReason("Completed", "`terminated.reason` of a container", "the guest reported exit code 0")
 ERROR: Final = StatusReason("Error", "`terminated.reason` of a container", "the guest reported another exit code")
 
+_WAITING = "`waiting.reason` of a container and `status.reason` of a Pod that failed for it"
+UNSUPPORTED_POD: Final = StatusReason("UnsupportedPod", _WAITING, "the Pod asks for something that no VM has")
+INVALID_IMAGE: Final = StatusReason("InvalidImageName", _WAITING, "the text in the Pod is no image reference")
+CONFIG_ERROR: Final = StatusReason(
+    "CreateContainerConfigError", _WAITING, "a Secret, ConfigMap or account the Pod needs is missing"
+)
+PULL_FAILED: Final = StatusReason("ErrImagePull", _WAITING, "the registry does not give out the image")
+HOST_DISK_FULL: Final = StatusReason("HostDiskFull", _WAITING, "the host has no room for another VM")
+VM_NEEDS_GUI_SESSION: Final = StatusReason(
+    NO_GUI_SESSION.name, _WAITING, "nobody is logged in on the host's screen, so no VM can start"
+)
+TOO_MANY_VMS: Final = StatusReason("TooManyVMs", _WAITING, "the two macOS guests that Apple allows per host run already")
+CONTROL_PLANE: Final = StatusReason(
+    "ControlPlaneUnavailable", _WAITING, "the API does not answer or refuses; it is asked again"
+)
+
 _ENDED = "`status.reason` of a Failed Pod and `terminated.reason` of its container"
 BOOT_TIMED_OUT: Final = StatusReason("TartBootTimedOut", _ENDED, "the guest had no address within the boot deadline")
 LIVENESS_FAILED: Final = StatusReason("LivenessProbeFailed", _ENDED, "the guest was ended because its liveness probe failed")
@@ -69,6 +85,7 @@ IDENTITY_REGEN_SKIPPED: Final = warning(
 )
 CACHE_VOLUME_SKIPPED: Final = warning("CacheVolumeSkipped", "the VM starts without a cache volume")
 GUEST_DISK_NEARLY_FULL: Final = warning("GuestDiskNearlyFull", "the guest's own disk is nearly full; its job may fail")
+FIELDS_IGNORED: Final = normal("FieldsIgnored", "fields of the Pod that change nothing for a VM; the message lists them")
 TEARDOWN_INCOMPLETE: Final = warning(
     "TeardownIncomplete", "the Pod is gone although its VM is not yet; the node keeps trying to remove it"
 )

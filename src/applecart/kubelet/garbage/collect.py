@@ -52,6 +52,7 @@ class Collector:
         self._goldens = goldens
         self._userdata = userdata
         self._on_deleted = on_deleted
+        self._tombstones = goldens.tombstones
         self._one_at_a_time = asyncio.Lock()
         goldens.reclaim = self.reclaim
 
@@ -73,6 +74,7 @@ class Collector:
             before = self.deleted.copy()
             try:
                 await self._goldens.settle()
+                await self._finish_deletions()
                 free_percent = await self._regular()
                 if is_starved or free_percent is not None:
                     await self._relieve(is_starved=is_starved)
@@ -82,6 +84,16 @@ class Collector:
             else:
                 done = self.deleted - before
                 self.last = "the last pass removed " + (", ".join(f"{done[kind]} {kind}" for kind in sorted(done)) or "nothing")
+
+    async def _finish_deletions(self) -> None:
+        """Of an agent that died, or a Tart that was killed, in the middle of one."""
+        for vm in self._tombstones.half_deleted():
+            named = await self._look.names_in_use()
+            found = self._home.vm(vm)
+            if named is not None and vm not in named and found is not None and found.mark is None:
+                self._files.remove(found.path)
+                self._tombstones.lift(vm)
+                log.info("the rest of a deleted VM was removed", vm=vm)
 
     async def _regular(self) -> float | None:
         """What goes whatever the disk says. Gives the free space back when it is short."""
@@ -126,12 +138,14 @@ class Collector:
             return False
         if isinstance(step.mark, PodMark) and (entry := self._journal.get(step.mark.uid)) and entry.may_have_vm:
             return False
-        if not found.is_whole:
-            self._files.remove(found.path)  # Tart does not know it as a VM
-        elif isinstance(step.mark, GoldenMark):
+        if isinstance(step.mark, GoldenMark) and found.is_whole:
             return await self._goldens.remove(vm, step.mark)
-        else:
+        self._tombstones.put(vm)
+        if found.is_whole:
             await self._tart.delete(vm)
+        else:
+            self._files.remove(found.path)  # Tart does not know it as a VM
+        self._tombstones.lift(vm)
         if isinstance(step.mark, PodMark):
             self._files.remove(self._userdata / vm)
         return True

@@ -10,9 +10,9 @@ from typing import Literal
 
 import msgspec
 
-from applecart.api.names import golden_vm
 from applecart.kubelet.garbage.scene import Scene
 from applecart.kubelet.garbage.wants import Wants, wants
+from applecart.kubelet.golden_marks import golden_mark
 from applecart.tart.cached_images import CachedImage
 from applecart.tart.home import LocalVm
 from applecart.tart.marks import GoldenMark, Mark, PodMark, ScratchMark
@@ -73,8 +73,8 @@ def plan_pass(scene: Scene) -> Plan:
 
 
 def goldens(scene: Scene) -> list[tuple[LocalVm, GoldenMark]]:
-    """Least recently used first. A mark in a folder of another name was copied there by somebody, and proves nothing."""
-    found = [(vm, vm.mark) for vm in scene.vms if isinstance(vm.mark, GoldenMark) and golden_vm(vm.mark.digest) == vm.name]
+    """Least recently used first."""
+    found = [(vm, mark) for vm in scene.vms if (mark := golden_mark(vm)) is not None]
     return sorted(found, key=lambda pair: (pair[1].used_at, pair[0].name))
 
 

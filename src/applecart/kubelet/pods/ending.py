@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from applecart.api.pods import Pod
 from applecart.kubelet.entry import Entry, Exit, Stage
 from applecart.kubelet.guest.exit_report import LOG_FILE, read_report, resolve_exit
 from applecart.kubelet.guest.guest_files import read_tail
@@ -49,7 +50,7 @@ class Ending:
         about.info("a VM ended", phase=found.phase, reason=found.container_reason, code=found.code)
         return self.host.journal.write(msgspec.structs.replace(entry, stage=Stage.ENDED, exit=found, trouble=None))
 
-    def refuse_false_start(self, entry: Entry, end: RunEnd) -> None:
+    def refuse_false_start(self, pod: Pod, entry: Entry, end: RunEnd) -> None:
         """Raises when the VM never began: then its disk is as good as new, and it is made again."""
         if not end.code or end.code >= 128 or entry.booted_at is not None:
             return
@@ -57,6 +58,7 @@ class Ending:
         if took > START_WINDOW:
             return
         failure = start_failure("\n".join(self._last_lines(entry)), end.code)
+        self.host.metrics.boot_refused(pod)
         self.host.journal.write(msgspec.structs.replace(entry, stage=Stage.CLONING))
         raise failure
 

@@ -45,7 +45,7 @@ class Lives:
         if life is None:
             return
         if not health.alive and life.watching is not None:
-            life.watching.end(reasons.LIVENESS_FAILED.name, health.sentence)
+            life.watching.end(reasons.LIVENESS_FAILED.name, health.sentence, health.grace_s)
         self._changed(life.pod.key)
 
     def _probe_failed(self, uid: str, sentence: str) -> None:

@@ -15,7 +15,7 @@ from applecart.api.meta import Key
 from applecart.api.pods import Pod
 from applecart.api.reasons import EventType
 from applecart.api.reasons import kubelet as reasons
-from applecart.errors import ApplecartError
+from applecart.errors import Permanent
 from applecart.kube.errors import Conflict, NotFound
 from applecart.kube.finalizers import ensure_finalizer, remove_finalizer
 from applecart.kube.informer import Informer
@@ -28,8 +28,8 @@ from applecart.kubelet.pods.lives import Lives
 from applecart.kubelet.pods.making import new_entry
 from applecart.kubelet.pods.publishing import Publishing
 from applecart.kubelet.pods.stopping import Stopping
-from applecart.kubelet.pods.support import unsupported
-from applecart.kubelet.pods.trouble import UNSUPPORTED_POD, never_ran
+from applecart.kubelet.pods.support import ignored, refusal
+from applecart.kubelet.pods.trouble import classify, never_ran
 
 LOOK_EVERY = timedelta(seconds=60)  # at a Pod that lives, whatever event was lost
 TEARDOWN_PATIENCE = timedelta(minutes=5)  # after a Pod's own grace period; then the Pod goes and the VM is ended without it
@@ -48,19 +48,20 @@ class PodReconciler:
         if pod is None:
             return DONE
         entry = self._host.journal.get(pod.uid)
-        refusal = unsupported(pod) if entry is None else None
-        act = next_act(pod, entry, refusal is not None)
+        refused = refusal(pod) if entry is None else None
+        act = next_act(pod, entry, refused is not None)
         if act is Act.GUARD:
             # Durable when it returns, so there is nothing to wait for: a lost watch event cannot strand the Pod here.
-            pod = await ensure_finalizer(self._host.client, pod, finalizers.VM_CLEANUP)
+            with self._host.metrics.waiting("finalizer", pod.key):
+                pod = await ensure_finalizer(self._host.client, pod, finalizers.VM_CLEANUP)
             act = next_act(pod, entry, is_unsupported=False)
         match act:
             case Act.FINISH_DELETION:
                 return await self._finish_deletion(pod, entry)
             case Act.CLEAR_AWAY if entry is not None:
                 return await self._clear_away(pod, entry)
-            case Act.REFUSE:
-                return await self._refuse(pod, refusal or "")
+            case Act.REFUSE if refused is not None:
+                return await self._refuse(pod, refused)
             case Act.PUBLISH_END if entry is not None:
                 return await self._publish_end(pod, entry)
             case Act.LIVE:
@@ -71,16 +72,23 @@ class PodReconciler:
 
     async def _live(self, pod: Pod, entry: Entry | None) -> Result:
         if entry is None:
-            entry = self._host.journal.write(new_entry(pod, self._host))
+            entry = self._accept(pod)
         self._lives.keep(pod)
         await self._publishing.publish(pod, entry)
         return again_in(LOOK_EVERY)
 
-    async def _refuse(self, pod: Pod, sentence: str) -> Result:
-        refused = UNSUPPORTED_POD.as_event(EventType.WARNING)
-        self._host.events.event(pod, refused.type, refused.name, sentence)
-        self._host.metrics.failed(pod, "unsupported")
-        await self._publishing.refuse(pod, never_ran(refused.name, sentence, self._host.clock.now()))
+    def _accept(self, pod: Pod) -> Entry:
+        if fields := ignored(pod):
+            told = reasons.FIELDS_IGNORED
+            self._host.events.event(pod, told.type, told.name, f"a VM takes no notice of {', '.join(fields)}")
+        return self._host.journal.write(new_entry(pod, self._host))
+
+    async def _refuse(self, pod: Pod, error: Permanent) -> Result:
+        found = classify(error)
+        refused = found.reason.as_event(EventType.WARNING)
+        self._host.events.event(pod, refused.type, refused.name, str(error))
+        self._host.metrics.failed(pod, found.failure)
+        await self._publishing.refuse(pod, never_ran(refused.name, str(error), self._host.clock.now()))
         return DONE
 
     # A Pod that ended
@@ -108,7 +116,7 @@ class PodReconciler:
         if entry is not None and entry.stage is not Stage.REMOVED:
             try:
                 await self._tear_down(pod, entry)
-            except ApplecartError as error:
+            except Exception as error:  # whatever it is: the Pod must not wait for it for ever (I5)
                 if not self._may_go_without_its_vm(pod):
                     raise
                 incomplete = reasons.TEARDOWN_INCOMPLETE
@@ -117,6 +125,7 @@ class PodReconciler:
                 await self._release(pod)
                 raise
         await self._release(pod)
+        self._host.metrics.pod_gone(pod.key)
         if entry is not None:
             self._host.journal.forget(entry.uid)
         return DONE
@@ -136,8 +145,6 @@ class PodReconciler:
         self._host.metrics.vm_gone(entry.vm)
 
     def _entry_of_a_lost_journal(self, pod: Pod) -> Entry | None:
-        if unsupported(pod):
-            return None
         entry = new_entry(pod, self._host)
         return self._host.journal.write(entry) if entry.may_have_vm else None
 

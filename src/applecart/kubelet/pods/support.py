@@ -13,6 +13,7 @@ from applecart.api.pods import Pod
 from applecart.api.scheduling import NodeSelectorTerm
 from applecart.api.volumes import Volume
 from applecart.errors import Permanent
+from applecart.kubelet.probes.checks import unsupported_probes
 from applecart.tart import images
 from applecart.tart.failures import BadImage
 
@@ -30,7 +31,7 @@ class UnsupportedPod(Permanent):
 
 def refusal(pod: Pod) -> Permanent | None:
     """Why the Pod can never run here; None when it can."""
-    why = next(_obstacles(pod), None)
+    why = next(_obstacles(pod), None) or unsupported_probes(pod.spec.containers[0])
     if why is not None:
         return UnsupportedPod(f"Pod {pod.key} cannot run as a VM: {why}")
     try:

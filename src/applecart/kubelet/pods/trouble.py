@@ -23,16 +23,6 @@ from applecart.kubelet.pods.support import UnsupportedPod
 from applecart.secrets import redact
 from applecart.tart import failures
 
-_WAITING = "`waiting.reason` of a container and `status.reason` of a Pod that failed for it"
-UNSUPPORTED_POD = StatusReason("UnsupportedPod", _WAITING, "the Pod asks for something that no VM has")
-INVALID_IMAGE = StatusReason("InvalidImageName", _WAITING, "the text in the Pod is no image reference")
-CONFIG_ERROR = StatusReason("CreateContainerConfigError", _WAITING, "a Secret, ConfigMap or account the Pod needs is missing")
-PULL_FAILED = StatusReason("ErrImagePull", _WAITING, "the registry does not give out the image")
-HOST_DISK_FULL = StatusReason("HostDiskFull", _WAITING, "the host has no room for another VM")
-NO_GUI_SESSION = StatusReason("NoGuiSession", _WAITING, "nobody is logged in on the host's screen, so no VM can start")
-TOO_MANY_VMS = StatusReason("TooManyVMs", _WAITING, "the two macOS guests that Apple allows per host run already")
-CONTROL_PLANE = StatusReason("ControlPlaneUnavailable", _WAITING, "the API does not answer or refuses; it is asked again")
-
 NEVER_RAN_CODE = 255  # of a container that never started: not 0, and no shell's signal
 LONGEST_SENTENCE_CHARS = 2000
 _MINUTE_S = 60.0
@@ -47,23 +37,23 @@ class FailureClass(msgspec.Struct, frozen=True):
 
 _AT_ONCE = Pace(1.0, 1.0)  # not waited for: what gives up after 0 s is not tried again
 CLASSES = (
-    FailureClass("unsupported", UNSUPPORTED_POD, _AT_ONCE, 0.0),
-    FailureClass("bad-image", INVALID_IMAGE, _AT_ONCE, 0.0),
+    FailureClass("unsupported", reasons.UNSUPPORTED_POD, _AT_ONCE, 0.0),
+    FailureClass("bad-image", reasons.INVALID_IMAGE, _AT_ONCE, 0.0),
     FailureClass("permanent", reasons.CREATE_FAILED, _AT_ONCE, 0.0),
     # Somebody may be about to create it.
-    FailureClass("config", CONFIG_ERROR, Pace(5.0, 120.0), 30 * _MINUTE_S),
+    FailureClass("config", reasons.CONFIG_ERROR, Pace(5.0, 120.0), 30 * _MINUTE_S),
     # A new tag or credential appears within minutes or not at all.
-    FailureClass("registry-refused", PULL_FAILED, Pace(15.0, 120.0), 10 * _MINUTE_S),
+    FailureClass("registry-refused", reasons.PULL_FAILED, Pace(15.0, 120.0), 10 * _MINUTE_S),
     # Asking sooner makes a rate limit last longer.
-    FailureClass("registry-busy", PULL_FAILED, Pace(30.0, 300.0), 60 * _MINUTE_S),
+    FailureClass("registry-busy", reasons.PULL_FAILED, Pace(30.0, 300.0), 60 * _MINUTE_S),
     # Garbage collection runs every five minutes.
-    FailureClass("no-space", HOST_DISK_FULL, Pace(30.0, 300.0), 20 * _MINUTE_S),
+    FailureClass("no-space", reasons.HOST_DISK_FULL, Pace(30.0, 300.0), 20 * _MINUTE_S),
     # The login window is kicked at most every five minutes.
-    FailureClass("no-gui-session", NO_GUI_SESSION, Pace(30.0, 120.0), 10 * _MINUTE_S),
+    FailureClass("no-gui-session", reasons.VM_NEEDS_GUI_SESSION, Pace(30.0, 120.0), 10 * _MINUTE_S),
     # A VM that ends makes room at any moment.
-    FailureClass("too-many-vms", TOO_MANY_VMS, Pace(5.0, 30.0), 30 * _MINUTE_S),
+    FailureClass("too-many-vms", reasons.TOO_MANY_VMS, Pace(5.0, 30.0), 30 * _MINUTE_S),
     FailureClass("tart", reasons.CREATE_FAILED, Pace(5.0, 120.0), 60 * _MINUTE_S),
-    FailureClass("control-plane", CONTROL_PLANE, Pace(1.0, 30.0), None),
+    FailureClass("control-plane", reasons.CONTROL_PLANE, Pace(1.0, 30.0), None),
 )
 _BY_WORD = {known.failure: known for known in CLASSES}
 # The first that fits counts, so a class stands before those it inherits from.

@@ -46,6 +46,7 @@ class Watching:
     is_rebound: bool  # started by an earlier agent: its boot is not measured
     _killed: asyncio.Event = field(default_factory=asyncio.Event)
     _because: Exit | None = None
+    _given_grace_s: float | None = None
 
     async def until_ended(self, entry: Entry, detached: Detached) -> Entry:
         """The entry with its exit. Raises when the VM never began."""
@@ -62,14 +63,15 @@ class Watching:
         entry = self.host.journal.get(entry.uid) or entry  # its address may have been noted
         if ended.done() and not ended.cancelled() and self._because is None:
             end = ended.result()
-            Ending(self.host).refuse_false_start(entry, end)
+            Ending(self.host).refuse_false_start(self.pod, entry, end)
             return Ending(self.host).record(entry, end)
         stopped = await Stopping(self.host).stop(entry, self._grace_s())
         return Ending(self.host).record(entry, stopped, self._because)
 
-    def end(self, reason: str, sentence: str) -> None:
+    def end(self, reason: str, sentence: str, grace_s: float | None = None) -> None:
         """End the VM for a reason of ours."""
         if self._because is None:
+            self._given_grace_s = grace_s
             self._because = Exit(
                 phase=pods.FAILED, reason=reason, message=sentence, container_reason=reason, code=137, signal=9,
                 finished_at=self.host.clock.now(),
@@ -144,5 +146,7 @@ class Watching:
             await asyncio.sleep(min(left_s, ADDRESS_REFRESH_S))
 
     def _grace_s(self) -> float:
+        if self._given_grace_s is not None:
+            return self._given_grace_s
         grace = self.pod.spec.termination_grace_period_seconds
         return GRACE_DEFAULT_S if grace is None else grace

@@ -1,6 +1,6 @@
 """Where a VM's screen is, and its password: read from what `tart run` printed into the VM's own log.
 
-The log outlives the agent, so a new agent finds the screens of VMs that an earlier one started; nothing is stored a second time.
+The log outlives the agent, so a new agent finds the screens of VMs that an earlier one started, and nothing is stored twice.
 The last address counts, because a VM that is started again appends to its log. Only addresses of this Mac itself are taken,
 and none without a password. What was found once is remembered when the log is cut.
 """

@@ -92,8 +92,9 @@ class Relay:
         try:
             screen = await self._dial()
         except ApplecartError:
-            async with asyncio.timeout(CLOSE_S):
-                await rfb.turn_away(viewer, version, NO_SCREEN)
+            with suppress(TimeoutError, ApplecartError):  # what is told in the log is why there is no screen
+                async with asyncio.timeout(CLOSE_S):
+                    await rfb.turn_away(viewer, version, NO_SCREEN)
             raise
         async with _closing(screen):
             async with asyncio.timeout(GREETING_S):
@@ -131,8 +132,10 @@ class Relay:
                 moved_at_s = self._clock.monotonic()
 
         async def idle() -> None:
-            while (left_s := moved_at_s + IDLE_S - self._clock.monotonic()) > 0:
+            left_s = IDLE_S
+            while left_s > 0:
                 await asyncio.sleep(left_s)
+                left_s = moved_at_s + IDLE_S - self._clock.monotonic()
 
         tasks = [asyncio.create_task(work) for work in (copy(viewer, screen), copy(screen, viewer), idle())]
         try:

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from applecart.api import annotations as names
+from applecart.api.meta import Key
 from applecart.api.pods import Pod
 from applecart.errors import BadInput
 from applecart.kubelet.screen.token import read_hash
@@ -35,7 +36,7 @@ class Shown(msgspec.Struct, frozen=True):
     ready_at: datetime
 
 
-def file_stem(pod: Pod) -> str:
+def file_stem(pod: Key) -> str:
     return f"{pod.namespace}_{pod.name}"
 
 
@@ -44,7 +45,7 @@ def request_of(pod: Pod, requests: Path) -> Request | None:
     annotations = pod.metadata.annotations
     session = annotations.get(names.VNC_SESSION_ID, "")
     if not session:
-        return _operators(requests, file_stem(pod))
+        return _operators(requests, file_stem(pod.key))
     written = annotations.get(names.VNC_RELAY_TOKEN_HASH, "")
     if not written:
         return None  # dispatch writes it when it is ready to let the viewer in

@@ -1,7 +1,7 @@
 """What opens a relay: a token that the viewer sends first, of which the host knows only the hash.
 
-The first line is `tuist-vnc-token <token>`; the hash is SHA-256 in base64url without padding, in the Pod's annotation or, for an
-operator on the host, in a request file. Without a well-formed hash nothing opens. Tokens are never kept, logged or compared
+The first line is `tuist-vnc-token <token>`; the hash is SHA-256 in base64url without padding, in the Pod's annotation or, for
+an operator on the host, in a request file. Without a well-formed hash nothing opens. Tokens are never kept, logged or compared
 in a way that tells how much of them was right.
 """
 

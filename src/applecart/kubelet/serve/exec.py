@@ -19,6 +19,7 @@ KEPT_ERR_BYTES = 4 << 10
 NO_AGENT_SIGNS = (b"control socket", b"Tart Guest Agent")  # of Tart's own complaint
 
 log = logger(__name__)
+_killing: set[asyncio.Task[None]] = set()  # asyncio itself holds no task, and these outlive who began them
 
 
 class CannotRun(Exception):
@@ -67,9 +68,10 @@ class Command:
         finally:
             for task in (*pumps, *others):
                 task.cancel()
-            await asyncio.gather(*pumps, *others, return_exceptions=True)
             if not is_over:
-                await self._session.kill()
+                # A connection that breaks cancels its handler once more, perhaps in the middle of this.
+                await asyncio.shield(self._kill())
+            await asyncio.gather(*pumps, *others, return_exceptions=True)
 
     async def _drain(self, pumps: list[asyncio.Task[None]]) -> None:
         """Wait for the rest of the output: as long as its reader takes, but not for a pipe that only stays open."""
@@ -78,8 +80,14 @@ class Command:
             before = self._printed
             _, waiting = await asyncio.wait(waiting, timeout=DRAIN_S)
             if waiting and self._printed == before and not self._is_sending:
-                await self._session.kill()
+                await self._kill()
                 return
+
+    def _kill(self) -> asyncio.Task[None]:
+        killing = asyncio.create_task(self._session.kill())
+        _killing.add(killing)
+        killing.add_done_callback(_killing.discard)
+        return killing
 
     async def _print_out(self) -> None:
         while data := await self._session.read_out():

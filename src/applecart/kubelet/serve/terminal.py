@@ -15,6 +15,7 @@ from aiohttp import WSMsgType, web
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 PIECES_WAITING = 16  # of stdin, before the client must wait
+STALLED_S = 5.0  # until a client whose typing nobody reads is asked whether it is still there
 MESSAGE_LIMIT_BYTES = 32 << 20  # of one frame, as a kubelet takes it
 CLOSE_S = 1.0  # for the client's goodbye; its command has ended already
 ONLY_WEBSOCKET = (
@@ -77,9 +78,9 @@ class ChannelTerminal:
 
     async def _take(self, channel: int, data: bytes) -> None:
         if channel == STDIN and data and self._has_stdin:
-            await self._typed.put(data)
+            await self._put(data)
         elif channel == CLOSE and data[:1] == bytes((STDIN,)) and self._has_stdin:
-            await self._typed.put(b"")
+            await self._put(b"")
         elif channel == RESIZE:
             try:
                 window = msgspec.json.decode(data, type=_Window)
@@ -88,6 +89,15 @@ class ChannelTerminal:
             if self._sizes.full():
                 self._sizes.get_nowait()  # nobody looks at sizes without a terminal, and only the last one counts
             self._sizes.put_nowait((window.Width, window.Height))
+
+    async def _put(self, data: bytes) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(STALLED_S):
+                    return await self._typed.put(data)
+            except TimeoutError:
+                # Nothing is read from a client that must wait, so its leaving is noticed only by writing to it.
+                await self._socket.ping()
 
 
 def refuse_other_upgrades(request: web.Request) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from applecart.clock import Clock
-from applecart.sim.tart import executing, images, refusals, running, show, vms
+from applecart.sim.tart import executing, pulling, pushing, refusals, running, show, vms
 from applecart.sim.tart.arguments import VERBS, Arguments, parse
 from applecart.sim.tart.faults import Fault, When, strike
 from applecart.sim.tart.host_facts import HostFacts, Pace
@@ -42,8 +42,8 @@ COMMANDS: dict[str, Command] = {
     "login": _nothing,
     "logout": _nothing,
     "prune": show.prune,
-    "pull": images.pull,
-    "push": images.push,
+    "pull": pulling.pull,
+    "push": pushing.push,
     "rename": vms.rename,
     "run": running.run,
     "set": vms.change,

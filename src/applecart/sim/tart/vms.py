@@ -11,8 +11,8 @@ from applecart.sim.tart import disk_image, refusals
 from applecart.sim.tart.arguments import Arguments
 from applecart.sim.tart.disk_image import GB, DiskImage
 from applecart.sim.tart.identity import fresh_disk_id, fresh_ecid, fresh_mac_address, fresh_serial
-from applecart.sim.tart.images import pull_image
 from applecart.sim.tart.locks import Lock
+from applecart.sim.tart.pulling import pull_image
 from applecart.sim.tart.remote_names import remote_name
 from applecart.sim.tart.store import (
     DISK,

@@ -1,4 +1,4 @@
-"""`tart pull` and `tart push`: what moves between the host and a registry.
+"""`tart pull`: an image from a registry into the cache.
 
 A pull is resumable: it works in `tmp/<md5 of the name>`, which stays behind when it is killed and is removed when it is
 interrupted. Layers that are already there, or in another cached image, are not fetched again.
@@ -28,7 +28,6 @@ from applecart.sim.tart.store import (
     VmConfig,
     accessed_at,
     exists,
-    read_config,
     remove,
     touch,
     write_config,
@@ -132,7 +131,7 @@ async def _fetch_disk(world: World, path: Path, digest: RemoteName, layers: dict
     disk_image.write(path, disk)
     size = sum(layers.values())
     rate = world.bytes_per_s or world.pace.pull_bytes_per_s
-    await _say_percent(world, disk.allocated_bytes, size, is_first=True)
+    await say_percent(world, disk.allocated_bytes, size, is_first=True)
     for layer, layer_bytes in layers.items():
         while disk.blocks.get(layer, 0) < layer_bytes:
             piece = min(max(1, size // 100), layer_bytes - disk.blocks.get(layer, 0))
@@ -141,47 +140,12 @@ async def _fetch_disk(world: World, path: Path, digest: RemoteName, layers: dict
             await asyncio.sleep(piece / rate)
             disk.blocks[layer] = disk.blocks.get(layer, 0) + piece
             disk_image.write(path, disk, grow=True)
-            await _say_percent(world, disk.allocated_bytes, size)
+            await say_percent(world, disk.allocated_bytes, size)
 
 
-async def _say_percent(world: World, done: int, of: int, *, is_first: bool = False) -> None:
+async def say_percent(world: World, done: int, of: int, *, is_first: bool = False) -> None:
     line = f"{100 * done // of if of else 100}%"
     await world.say(line if is_first or "CI" in world.env else UP_ONE_LINE + line)
-
-
-async def push(world: World, asked: Arguments) -> int:
-    """Reads the config, then the disk for minutes, and opens the nvram last, when the folder may be gone."""
-    vm, *targets = asked.names
-    folder = world.store.open(vm)
-    remotes = [remote_name(target) for target in targets]
-    for target, remote in zip(targets, remotes, strict=True):
-        if remote is None:
-            raise refusals.bad_remote_name(target)
-    if "/" not in vm and world.store.is_running(vm):
-        raise refusals.is_running(vm)
-    for remote in remotes:
-        assert remote is not None
-        await world.say(f"pushing {vm} to {remote}...")
-        world.registry.resolve(remote, "pushing manifest")
-        await _push(world, folder, remote)
-    return 0
-
-
-async def _push(world: World, folder: Path, remote: RemoteName) -> None:
-    read_config(folder)
-    await world.say("pushing config...")
-    with (folder / DISK).open("rb"):  # an open file can be read to its end although its folder is gone
-        disk = disk_image.read(folder / DISK)
-        await world.say(f"pushing disk... this will take a while for a {disk.allocated_bytes / GB:.1f} GB disk")
-        for percent in range(101):
-            await _say_percent(world, percent, 100, is_first=percent == 0)
-            await asyncio.sleep(disk.allocated_bytes / 100 / (world.bytes_per_s or world.pace.push_bytes_per_s))
-    await world.say("pushing NVRAM...")
-    if not (folder / NVRAM).exists():
-        raise refusals.vanished(NVRAM)
-    digest = world.registry.move(f"{remote.repository}:{remote.reference}")
-    world.registry.edit(lambda content: content.sizes.__setitem__(digest, disk.allocated_bytes))
-    await world.say(f"pushed {remote.at(digest)}")
 
 
 def make_room(world: World, wanted_bytes: int) -> None:

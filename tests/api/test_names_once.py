@@ -30,6 +30,7 @@ DELIBERATE = {
     "Provisioned": "a condition type, and the Event when it becomes true",
     "Bootstrapped": "a condition type, and the Event when it becomes true",
     "runner": "the container of a runner, and the component its Pod says it is",
+    "NoGuiSession": "why a Node is not ready, and why a Pod waits on it",
     "tart-kubelet": "the component a ServiceAccount says it is, and the source of the agent's Events",
     **dict.fromkeys(
         (

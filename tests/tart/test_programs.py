@@ -95,6 +95,22 @@ async def test_cancelling_the_call_kills_the_program(tmp_path: Path) -> None:
     assert not is_alive(pid)  # at once: whoever cancelled may count on its locks being free
 
 
+async def test_cancelling_at_any_moment_of_the_start_leaves_nothing(tmp_path: Path) -> None:
+    await run_program(sh("exit 0"), deadline_s=30)
+    before = len(os.listdir("/dev/fd"))
+    for moment in range(12):
+        call = asyncio.create_task(run_program(sh(f'echo $$ >"$1"; {FOREVER}', str(tmp_path / str(moment))), deadline_s=None))
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+    await asyncio.sleep(0)
+    assert len(os.listdir("/dev/fd")) <= before
+    pids = [(tmp_path / name).read_text() for name in os.listdir(tmp_path)]
+    assert not [pid for pid in pids if pid and is_alive(int(pid))]
+
+
 @pytest.mark.parametrize("argv", [["/no/such/program"], ["/etc/passwd"], ["/"], ["/bin/sh", "a\0b"]])
 async def test_a_program_that_cannot_be_started_is_a_sentence(argv: list[str]) -> None:
     with pytest.raises(BadInput, match="cannot be started"):

@@ -10,7 +10,7 @@ import pytest
 from applecart.errors import BadInput
 from applecart.tart.mac import Session
 from applecart.tart.this_mac import ThisMac
-from tests.tart.real_processes import FOREVER, is_alive, sh, written
+from tests.tart.real_processes import FOREVER, is_alive, sh, until, written
 
 pytestmark = pytest.mark.real_time
 
@@ -76,7 +76,7 @@ async def test_kill_ends_it_and_what_it_started_and_reading_ends(tmp_path: Path)
         await session.kill()
         assert await reading == b""
         assert await session.wait() == 128 + signal.SIGKILL
-        assert not is_alive(child)
+        await until(lambda: not is_alive(child))
         await session.kill()  # twice is harmless
 
 

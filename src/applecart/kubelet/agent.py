@@ -102,7 +102,7 @@ class Agent:
         )
         self.guests = KnownGuests(self.host, self.pods)
         self.lives = Lives(self.host, self._look_at)
-        publishing = Publishing(self.host, self.lives.probes, self.forwarders)
+        publishing = Publishing(self.host, self.lives, self.forwarders)
         self.reconciler = PodReconciler(self.host, self.pods, self.lives, publishing)
         self._controller = self._pod_controller(metrics)
         self.collector = None if options.disable_vm_gc else self._collector()

@@ -117,7 +117,7 @@ class SimulatedMac:
         self.host.auto_login_is_sealed = True
 
     async def reboot(self) -> None:
-        """Everything that ran is gone, nobody recorded how."""
+        """Everything that ran is gone, nobody recorded how. The agent is the caller's to kill."""
         await self.table.kill_all()
         self.host.set_gui_session(exists=not self.host.auto_login_is_sealed)
 

@@ -86,6 +86,11 @@ class SimulatedScreen:
         task.add_done_callback(self._serving.discard)
         return theirs
 
+    def halt(self) -> None:
+        """Its VM is gone, and every connection with it."""
+        for task in self._serving:
+            task.cancel()
+
     async def serve(self, connection: Connection) -> None:
         wire = Wire(connection)
         try:

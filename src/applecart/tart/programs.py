@@ -10,6 +10,7 @@ import errno
 import os
 import shutil
 import signal
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
@@ -49,10 +50,16 @@ class Tail:
         return bytes(self._kept[-self._limit_bytes :])
 
 
-class _Watched(asyncio.SubprocessProtocol):
+class Exits(asyncio.SubprocessProtocol):
+    """Knows when its program has exited."""
+
+    exited: asyncio.Event
+
+
+class _Collected(Exits):
     def __init__(self, kept_out_bytes: int, on_output: Callable[[bytes], None] | None) -> None:
-        self.tails = {STDOUT: Tail(kept_out_bytes), STDERR: Tail(KEPT_ERR_BYTES)}
         self.exited = asyncio.Event()
+        self.tails = {STDOUT: Tail(kept_out_bytes), STDERR: Tail(KEPT_ERR_BYTES)}
         self.drained = asyncio.Event()
         self._open = {STDOUT, STDERR}
         self._on_output = on_output
@@ -72,6 +79,26 @@ class _Watched(asyncio.SubprocessProtocol):
         self.exited.set()
 
 
+async def spawn(
+    protocol: Exits, argv: Sequence[str], env: Mapping[str, str] | None, *, stdin: int, output: int = PIPE
+) -> asyncio.SubprocessTransport:
+    """In a session of its own. Whoever is cancelled here leaves nothing behind either."""
+    start = asyncio.get_running_loop().subprocess_exec(
+        lambda: protocol, *argv, stdin=stdin, stdout=output, stderr=output, env=environment(env), start_new_session=True
+    )
+    spawning = asyncio.ensure_future(start)
+    try:
+        transport, _ = await asyncio.shield(spawning)
+    except (OSError, ValueError) as error:
+        raise cannot_start(argv, error) from None
+    except asyncio.CancelledError:
+        # asyncio itself would lose the pipes that it has not connected yet.
+        with suppress(OSError, ValueError):
+            await end((await spawning)[0], protocol.exited)
+        raise
+    return transport
+
+
 async def run_program(
     argv: Sequence[str],
     *,
@@ -80,19 +107,14 @@ async def run_program(
     on_output: Callable[[bytes], None] | None = None,
     kept_out_bytes: int = KEPT_OUT_BYTES,
 ) -> Ended:
-    watched = _Watched(kept_out_bytes, on_output)
-    try:
-        transport, _ = await asyncio.get_running_loop().subprocess_exec(
-            lambda: watched, *argv, stdin=asyncio.subprocess.DEVNULL, env=environment(env), start_new_session=True
-        )
-    except (OSError, ValueError) as error:
-        raise cannot_start(argv, error) from None
+    watched = _Collected(kept_out_bytes, on_output)
+    transport = await spawn(watched, argv, env, stdin=DEVNULL)
     try:
         async with asyncio.timeout(deadline_s):
             await watched.exited.wait()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(PIPES_OUTLIVE_S):
-                    await watched.drained.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PIPES_OUTLIVE_S):
+                await watched.drained.wait()
         return Ended(exit_code(transport), bytes(watched.tails[STDOUT]), bytes(watched.tails[STDERR]))
     except TimeoutError:
         raise DeadlineExceeded(f"{argv[0]} did not end within {deadline_s:g} s and was killed") from None

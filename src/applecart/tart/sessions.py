@@ -13,7 +13,7 @@ from asyncio.subprocess import SubprocessStreamProtocol
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from applecart.tart.programs import cannot_start, end, environment, exit_code, expect_program
+from applecart.tart.programs import Exits, end, environment, exit_code, expect_program, spawn
 
 PIECE_BYTES = 32 << 10
 BUFFERED_BYTES = 64 << 10
@@ -23,7 +23,7 @@ END_OF_INPUT = b"\x04"  # what a person types to end the input of a terminal
 _IN_TERMINAL = 'tty=$1; shift; exec "$@" <>"$tty" >&0 2>&1'
 
 
-class _Streams(SubprocessStreamProtocol):
+class _Streams(SubprocessStreamProtocol, Exits):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=BUFFERED_BYTES, loop=loop)
         self.exited = asyncio.Event()
@@ -36,15 +36,8 @@ class _Streams(SubprocessStreamProtocol):
 async def _spawn(
     argv: Sequence[str], env: Mapping[str, str] | None, stream: int
 ) -> tuple[asyncio.SubprocessTransport, _Streams]:
-    loop = asyncio.get_running_loop()
-    streams = _Streams(loop)
-    try:
-        transport, _ = await loop.subprocess_exec(
-            lambda: streams, *argv, stdin=stream, stdout=stream, stderr=stream, env=environment(env), start_new_session=True
-        )
-    except (OSError, ValueError) as error:
-        raise cannot_start(argv, error) from None
-    return transport, streams
+    streams = _Streams(asyncio.get_running_loop())
+    return await spawn(streams, argv, env, stdin=stream, output=stream), streams
 
 
 class PipeSession:

@@ -174,6 +174,39 @@ async def test_half_a_vm_of_a_gone_pod_goes_and_half_of_a_foreign_one_stays(host
     assert (vms / "foreign").exists()
 
 
+async def test_the_rest_of_a_vm_whose_deletion_was_cut_short_goes_although_its_mark_went_first(host: CollectingHost) -> None:
+    await host.make_pod_vm("uid")
+    vm = host.mac.home / "vms" / "ci-uid"
+    fault(host.mac, on="delete", kind="crash", vm="ci-uid", times=1)
+    await host.collector.collect()
+    for file in ("applecart.json", "config.json"):
+        (vm / file).unlink()
+    await host.collector.collect()
+    assert not vm.exists()
+    assert list((host.state / "deleting").iterdir()) == []
+
+
+async def test_a_new_vm_of_the_same_name_is_not_the_rest_of_a_deleted_one(host: CollectingHost) -> None:
+    await host.make_pod_vm("uid")
+    vm = host.mac.home / "vms" / "ci-uid"
+    fault(host.mac, on="delete", kind="crash", vm="ci-uid", times=1)
+    await host.collector.collect()
+    vm.rename(vm.with_name("kept-so-that-its-number-is-not-given-again"))
+    await host.tart.clone(IMAGE, "ci-uid")
+    await host.collector.collect()
+    assert vm.exists()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b"\xff", b'{"vm": "../x", "folder_number": 1}', b'{"vm": "x", "folder_number": 1}']
+)
+async def test_a_tombstone_that_makes_no_sense_is_removed(host: CollectingHost, content: bytes) -> None:
+    (host.state / "deleting" / "ci-uid.json").write_bytes(content)
+    await host.collector.collect()
+    assert list((host.state / "deleting").iterdir()) == []
+    assert host.collector.last == "the last pass removed nothing"
+
+
 # What is not ours
 
 
@@ -308,6 +341,23 @@ async def test_one_golden_stays_on_a_disk_that_cannot_be_relieved(host: Collecti
     host.mac.fill_disk(-(10**12))
     await host.collector.collect()
     assert host.mac.vms() == [goldens[0]]
+
+
+async def test_a_disk_too_full_to_write_anything_is_still_relieved(
+    host: CollectingHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await host.make_pod_vm("uid")
+    for tag in range(3):
+        await host.make_golden(f"ghcr.io/acme/macos:{tag}")
+    host.mac.fill_disk(0)
+
+    def full(path: Path, data: bytes, mode: int = 0) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(host.files, "write", full)
+    await host.collector.collect()
+    assert host.mac.disk(host.mac.home).free_percent >= 15
+    assert pod_vms(host) == []
 
 
 async def test_a_disk_with_room_is_left_alone(host: CollectingHost) -> None:

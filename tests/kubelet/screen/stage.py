@@ -8,6 +8,7 @@ import asyncio
 import base64
 import errno
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
@@ -46,7 +47,9 @@ def printed(port: int = PORT, password: str = PASSWORD) -> str:
     return f"VNC server is running at vnc://:{password}@127.0.0.1:{port}\n"
 
 
-def pod(name: str = "job", *, session: str = "", token: bytes | None = TOKEN, runner: str = "true", **more: str) -> Pod:
+def pod(
+    name: str = "job", *, session: str = "", token: bytes | None = TOKEN, runner: str = "true", more: Mapping[str, str] = {}
+) -> Pod:
     asked = {names.VNC_SESSION_ID: session} if session else {}
     if session and token is not None:
         asked[names.VNC_RELAY_TOKEN_HASH] = hash_of(token)

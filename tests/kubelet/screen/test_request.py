@@ -17,13 +17,13 @@ READY = Shown("mac-1.relay", 5900, AT)
 
 def test_nobody_asked(tmp_path: Path) -> None:
     assert request_of(pod(), tmp_path) is None
-    assert request_of(pod(**{names.VNC_RELAY_TOKEN_HASH: hash_of(TOKEN)}), tmp_path) is None
+    assert request_of(pod(more={names.VNC_RELAY_TOKEN_HASH: hash_of(TOKEN)}), tmp_path) is None
 
 
 @pytest.mark.parametrize("written", [None, ""])
 def test_a_session_without_a_token_hash_asks_for_nothing_yet(tmp_path: Path, written: str | None) -> None:
     more = {} if written is None else {names.VNC_RELAY_TOKEN_HASH: written}
-    assert request_of(pod(session="s-1", token=None, **more), tmp_path) is None
+    assert request_of(pod(session="s-1", token=None, more=more), tmp_path) is None
 
 
 def test_a_session_with_a_token_hash_asks(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_a_session_with_a_token_hash_asks(tmp_path: Path) -> None:
 
 def test_a_hash_that_no_token_can_have_is_told(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no SHA-256"):
-        request_of(pod(session="s-1", token=None, **{names.VNC_RELAY_TOKEN_HASH: "tooshort"}), tmp_path)
+        request_of(pod(session="s-1", token=None, more={names.VNC_RELAY_TOKEN_HASH: "tooshort"}), tmp_path)
 
 
 def test_an_operator_asks_by_a_file_with_the_hash_of_a_token(tmp_path: Path) -> None:

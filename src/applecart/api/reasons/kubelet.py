@@ -85,6 +85,10 @@ IDENTITY_REGEN_SKIPPED: Final = warning(
 )
 CACHE_VOLUME_SKIPPED: Final = warning("CacheVolumeSkipped", "the VM starts without a cache volume")
 GUEST_DISK_NEARLY_FULL: Final = warning("GuestDiskNearlyFull", "the guest's own disk is nearly full; its job may fail")
+PULLING: Final = normal("Pulling", "the Pod's image is not on the host and is being fetched")
+PULLED: Final = normal("Pulled", "the Pod's image is on the host as a golden")
+STARTED: Final = normal("Started", "the guest has booted and has an address")
+KILLING: Final = normal("Killing", "the VM is asked to stop, because the Pod is being deleted")
 FIELDS_IGNORED: Final = normal("FieldsIgnored", "fields of the Pod that change nothing for a VM; the message lists them")
 TEARDOWN_INCOMPLETE: Final = warning(
     "TeardownIncomplete", "the Pod is gone although its VM is not yet; the node keeps trying to remove it"

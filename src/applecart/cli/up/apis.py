@@ -6,7 +6,7 @@ Kubernetes' own are not at work.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -18,11 +18,20 @@ import msgspec
 from applecart.cli.background import Work
 from applecart.cli.up.options import BINARIES, EMBEDDED, Options, make_data_folder
 from applecart.clock import Clock
+from applecart.embedded.auth.user import User
 from applecart.embedded.binaries.cluster import API_SERVER, ETCD, RealCluster
+from applecart.embedded.trust.pki import Authority
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 
 SUPERVISE_EVERY_S = 1.0  # a server that died is told within a second; asking costs a system call
+
+
+class AgentAccess(msgspec.Struct, frozen=True):
+    """How agents get into an API that was started here."""
+
+    client_as: Callable[[str, User], Client]  # a name for the credentials, and who they are
+    authority: Authority  # signs what agents serve with, and what the API shows them
 
 
 class RunningApi(msgspec.Struct, frozen=True):
@@ -33,6 +42,7 @@ class RunningApi(msgspec.Struct, frozen=True):
     kubeconfig: Path | None  # None: the person knows where it is
     controllers: str  # which of ours run, or why none do
     work: tuple[Work, ...] = ()  # what must go on as long as it is used
+    agents: AgentAccess | None = None  # None: it is somebody else's
 
 
 @asynccontextmanager
@@ -64,7 +74,8 @@ async def _embedded(options: Options, clock: Clock) -> AsyncIterator[RunningApi]
             names, work = ", ".join(one.name for one in small.controllers), (small.run,)
         size = partial(watch_size, server.running.store.table("nodes").__len__)
         disk = partial(ends_with_its_disk, server)
-        yield RunningApi(client, server.url, server.folder.admin_kubeconfig, names, (disk, size, *work))
+        agents = AgentAccess(lambda _, user: Client(server.running.transport(user), clock), server.authority)
+        yield RunningApi(client, server.url, server.folder.admin_kubeconfig, names, (disk, size, *work), agents)
 
 
 @asynccontextmanager
@@ -82,7 +93,13 @@ async def _binaries(options: Options, clock: Clock) -> AsyncIterator[RunningApi]
             keys = TokenKeys.load(cluster.files.trust.token_keys)
             small = small_controllers(client, clock, cluster.ca_pem, keys)
             names, work = ", ".join(one.name for one in small.controllers), (small.run,)
-        yield RunningApi(client, cluster.url, cluster.kubeconfig, names, (partial(_supervise, cluster), *work))
+
+        def client_as(name: str, user: User) -> Client:
+            issued = cluster.issue_client(name, user.name, *user.groups)
+            return Client(connect(str(issued.kubeconfig), None, clock), clock)
+
+        agents = AgentAccess(client_as, cluster.files.authority)
+        yield RunningApi(client, cluster.url, cluster.kubeconfig, names, (partial(_supervise, cluster), *work), agents)
 
 
 @asynccontextmanager

@@ -9,6 +9,8 @@ from applecart.embedded.binaries.cluster import API_SERVER, ETCD, KUBECTL
 from applecart.errors import BadInput
 
 EMBEDDED, BINARIES, EXTERNAL = "embedded", "binaries", "external"
+MACS = 3  # enough to see Pods spread over hosts and wait for one
+MOST_MACS = 50  # each is a whole agent in this process, with 5 MB and a heartbeat
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -20,6 +22,7 @@ class Options(msgspec.Struct, frozen=True):
     port: int = 0
     api_port: int = 0
     controllers: bool | None = None  # None: where the API has none of its own
+    macs: int | None = None  # None: as many as make sense
 
 
 def chosen_api(options: Options) -> str:
@@ -31,6 +34,22 @@ def chosen_api(options: Options) -> str:
     if chosen == BINARIES:
         refuse_incomplete(options.binaries)
     return chosen
+
+
+def mac_count(chosen: str, options: Options) -> int:
+    """How many simulated Macs. None by default where nobody would place a Pod on them; never in somebody's cluster."""
+    if chosen == EXTERNAL:
+        if options.macs:
+            raise BadInput("--macs simulates Macs in an API that is started here, never in a cluster you name; leave it out")
+        return 0
+    if options.macs is not None:
+        return options.macs
+    return 0 if options.controllers is False else MACS
+
+
+def frees_stuck_pods(chosen: str, options: Options) -> bool:
+    """Wherever our controllers may run, also beside Kubernetes' own, which know nothing of our finalizer."""
+    return options.controllers is not False and (chosen != EXTERNAL or bool(options.controllers))
 
 
 def refuse_incomplete(binaries: Path | None) -> None:

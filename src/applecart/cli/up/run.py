@@ -6,7 +6,7 @@ It never touches a cluster that was not named: a kubeconfig lying around is not 
 import asyncio
 import gc
 import os
-import shlex
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -18,13 +18,28 @@ from applecart.cli.fleet_watch import MACHINE_NOT_READY, POD_PENDING, FleetWatch
 from applecart.cli.kubectl import kubectl_command
 from applecart.cli.stop_signal import first_of, stop_signal
 from applecart.cli.up.apis import running_api
+from applecart.cli.up.hello import MANIFEST, export, first_lines, job_manifest
 from applecart.cli.up.kinds import install_kinds
-from applecart.cli.up.options import BINARIES, EMBEDDED, EXTERNAL, Options, chosen_api
+from applecart.cli.up.macs import running_macs, until_ready
+from applecart.cli.up.options import (
+    BINARIES,
+    EMBEDDED,
+    EXTERNAL,
+    MACS,
+    MOST_MACS,
+    Options,
+    chosen_api,
+    frees_stuck_pods,
+    mac_count,
+)
 from applecart.clock import Clock, SystemClock
+from applecart.kube.client import Client
+from applecart.kube.stuck_pods import STUCK, Sweep
 from applecart.observe.ages import Ages
 from applecart.observe.logs import LogFormat, setup_logging
 from applecart.observe.metrics import Metrics
 from applecart.observe.serve import ObserveServer
+from applecart.sim.fleet import FleetMac
 
 MEANS = {
     EMBEDDED: "our own API server, in this process",
@@ -51,6 +66,11 @@ MEANS = {
 @click.option("--data", metavar="DIR", default="build/up", show_default=True, help="Where the started API keeps its data.")
 @click.option("--api-port", type=click.IntRange(0, 65535), default=0, help="Of the embedded API, on loopback; 0 for any.")
 @click.option("--controllers/--no-controllers", default=None, help="Run our small controllers. Default: unless external.")
+@click.option(
+    "--macs",
+    type=click.IntRange(0, MOST_MACS),
+    help=f"Simulated Macs, each with a tart-kubelet. Default: {MACS}; none without controllers or with external.",
+)
 @click.option("--port", default=8321, show_default=True, help="Of the metrics and health pages, on loopback; 0 for any.")
 @click.option("--log-level", default="info", show_default=True, help="debug, info, warning or error.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="Default: text on a terminal, json elsewhere.")
@@ -62,6 +82,7 @@ def command(
     data: str,
     api_port: int,
     controllers: bool | None,
+    macs: int | None,
     port: int,
     log_level: str,
     log_format: LogFormat | None,
@@ -71,12 +92,13 @@ def command(
     \b
     Examples:
       applecart up
+      applecart up --macs 10 --data /tmp/ten-macs
       applecart up --api external --kubeconfig ~/.kube/staging --context ci
     """
     setup_logging(log_level, log_format)
     os.umask(0o077)  # everything it writes is its owner's alone
     folder = Path(binaries) if binaries else None
-    options = Options(Path(data), api, folder, kubeconfig, context, port, api_port, controllers)
+    options = Options(Path(data), api, folder, kubeconfig, context, port, api_port, controllers, macs)
     asyncio.run(run(options, SystemClock()))
 
 
@@ -85,9 +107,10 @@ async def run(options: Options, clock: Clock) -> None:
     gc.set_threshold(50_000, 20, 100)  # Python's default collects every 700 objects and spends half of a large list on it
     stopping = stop_signal()
     chosen = chosen_api(options)
+    count = mac_count(chosen, options)
     metrics = Metrics()
     metrics.add_process(clock)
-    ages = Ages(clock, metrics, waits=(POD_PENDING, MACHINE_NOT_READY))
+    ages = Ages(clock, metrics, waits=(POD_PENDING, MACHINE_NOT_READY, STUCK))
     async with AsyncExitStack() as running:
         page = ObserveServer(metrics, port=options.port)
         page.ready = {"api": lambda: "it is being started"}
@@ -101,14 +124,40 @@ async def run(options: Options, clock: Clock) -> None:
         page.ready = {"caches": fleet.why_behind}
         if chosen != EXTERNAL:
             click.echo(f"  kinds        {', '.join(await install_kinds(api.client))}")
-        await running.enter_async_context(in_background(fleet.run, *api.work))
-        await first_of(stopping.wait(), fleet.following())
+        sweep = (Sweep(api.client, clock, metrics=metrics, ages=ages).run,) if frees_stuck_pods(chosen, options) else ()
+        await running.enter_async_context(in_background(fleet.run, *sweep, *api.work))
+        macs: list[FleetMac] = []
+        if count and api.agents:
+            macs = await running.enter_async_context(running_macs(count, options.data, api.client, api.agents, clock))
+        await first_of(stopping.wait(), _started(fleet, api.client, macs))
         if stopping.is_set():
             return
         gc.collect()
         gc.freeze()  # what was listed stays; looking at it again in every collection would pause the loop
-        click.echo("  follows      " + ", ".join(f"{count} {kind}" for kind, count in fleet.counts().items()))
+        click.echo("  follows      " + ", ".join(f"{counted} {kind}" for kind, counted in fleet.counts().items()))
         if chosen != EXTERNAL and api.kubeconfig:
-            click.echo(f"try\n  export KUBECONFIG={shlex.quote(str(api.kubeconfig))}\n  {kubectl_command()} get crds")
+            _say_what_to_try(api.kubeconfig, options.data, can_run_pods=bool(macs) and options.controllers is not False)
         click.echo("Ctrl-C stops it")
         await stopping.wait()
+
+
+async def _started(fleet: FleetWatch, client: Client, macs: Sequence[FleetMac]) -> None:
+    """Returns when all is there, and says of the Macs what they are."""
+    await fleet.following()
+    if not macs:
+        return
+    late = await until_ready(client, macs)
+    click.echo(f"  macs         {', '.join(mac.name for mac in macs)} (simulated; each Pod becomes a simulated VM)")
+    click.echo("  their pages  " + ", ".join(f"http://127.0.0.1:{mac.page.port}/metrics" for mac in macs))
+    if late:
+        click.echo(f"  not ready    {', '.join(late)}; kubectl describe node {late[0]} says why")
+
+
+def _say_what_to_try(kubeconfig: Path, data: Path, *, can_run_pods: bool) -> None:
+    kubectl = kubectl_command()
+    lines = first_lines(kubectl, kubeconfig) if can_run_pods else [export(kubeconfig), f"{kubectl} get crds"]
+    if can_run_pods:
+        manifest = data / MANIFEST
+        manifest.write_text(job_manifest())
+        click.echo(f"  example      {manifest} (a job that ends by itself, for kubectl apply -f)")
+    click.echo("\n".join(["try", *(f"  {line}" for line in lines)]))

@@ -14,8 +14,9 @@ from applecart.errors import ApplecartError
 from applecart.kubelet.garbage.leftovers import Leftover, RotateLog, plan_leftovers
 from applecart.kubelet.garbage.log_rotation import rotate
 from applecart.kubelet.garbage.look import Look
-from applecart.kubelet.garbage.plan import DeleteImage, DeleteVm, Kind, plan_pass
+from applecart.kubelet.garbage.plan import DeleteImage, DeleteVm, Kind, Plan, plan_pass
 from applecart.kubelet.garbage.pressure import is_short, next_step
+from applecart.kubelet.garbage.scene import Scene
 from applecart.kubelet.goldens import Goldens
 from applecart.kubelet.journal import Journal
 from applecart.observe.logs import logger
@@ -73,8 +74,7 @@ class Collector:
         async with self._one_at_a_time:
             before = self.deleted.copy()
             try:
-                await self._goldens.settle()
-                await self._finish_deletions()
+                await self._mend()
                 free_percent = await self._regular()
                 if is_starved or free_percent is not None:
                     await self._relieve(is_starved=is_starved)
@@ -85,30 +85,40 @@ class Collector:
                 done = self.deleted - before
                 self.last = "the last pass removed " + (", ".join(f"{done[kind]} {kind}" for kind in sorted(done)) or "nothing")
 
-    async def _finish_deletions(self) -> None:
-        """Of an agent that died, or a Tart that was killed, in the middle of one."""
-        for vm in self._tombstones.half_deleted():
+    async def _mend(self) -> None:
+        """Finish what a dead agent or a killed Tart left in the middle. Its trouble, a full disk above all, stops no pass."""
+        try:
+            await self._goldens.settle()
             named = await self._look.names_in_use()
-            found = self._home.vm(vm)
-            if named is not None and vm not in named and found is not None and found.mark is None:
-                self._files.remove(found.path)
-                self._tombstones.lift(vm)
-                log.info("the rest of a deleted VM was removed", vm=vm)
+            for vm in self._tombstones.half_deleted():
+                if named is not None and vm not in named and (rest := self._home.vm(vm)) is not None:
+                    self._files.remove(rest.path)
+                    self._tombstones.lift(vm)
+                    log.info("the rest of a deleted VM was removed", vm=vm)
+        except (ApplecartError, OSError) as error:
+            log.warning("what was left half done stays so for now", why=str(error))
 
     async def _regular(self) -> float | None:
         """What goes whatever the disk says. Gives the free space back when it is short."""
         scene = await self._look.scene()
-        self._goldens.ledger.keep_only(frozenset(image.name for image in scene.images))
         plan = plan_pass(scene)
         for notice in plan.notices:
             log.warning("an orphan runs", notice=notice)
         for step in plan.deletions:
             await self._carry_out(step)
-        for touch in plan.touches:
-            self._goldens.touch(touch.vm)
         for leftover in plan_leftovers(scene):
             self._tidy(leftover)
+        self._note(scene, plan)
         return scene.free_percent if is_short(scene) else None
+
+    def _note(self, scene: Scene, plan: Plan) -> None:
+        """What is only worth writing down; a disk that is too full for it must not keep us from emptying it."""
+        try:
+            self._goldens.ledger.keep_only(frozenset(image.name for image in scene.images))
+            for touch in plan.touches:
+                self._goldens.touch(touch.vm)
+        except (ApplecartError, OSError) as error:
+            log.warning("the use of goldens could not be written down", why=str(error))
 
     async def _relieve(self, *, is_starved: bool) -> None:
         """One step, then a new look: the second golden of a stale list could be the last one left."""

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import msgspec
 
+from applecart.observe.logs import logger
 from applecart.tart.files import Files
 from applecart.tart.home import Home, is_vm_name
 
 SUFFIX = ".json"
+
+log = logger(__name__)
 
 
 class Tombstone(msgspec.Struct, frozen=True):
@@ -28,8 +31,13 @@ class Tombstones:
         files.make_folder(self._folder)
 
     def put(self, vm: str) -> None:
-        if (number := self._number(vm)) is not None:
+        if (number := self._number(vm)) is None:
+            return
+        try:
             self._files.write(self._path(vm), msgspec.json.encode(Tombstone(vm, number)))
+        except OSError as error:
+            # A disk too full for a tombstone needs the deletion more than the record of it.
+            log.warning("a deletion begins without being written down", vm=vm, why=str(error))
 
     def lift(self, vm: str) -> None:
         self._files.remove(self._path(vm))

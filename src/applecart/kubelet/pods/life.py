@@ -6,6 +6,7 @@ speaks to the API about the Pod's status: it says `changed`, and the reconciler 
 """
 
 import asyncio
+import re
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -32,6 +33,7 @@ class Life:
     def __init__(self, host: Host, probes: ProbeRunner, pod: Pod, changed: Callable[[], None]) -> None:
         self.pod = pod
         self.watching: Watching | None = None
+        self.doing = ""  # for people, while the VM is being made
         self._host = host
         self._probes = probes
         self._changed = changed
@@ -73,7 +75,8 @@ class Life:
         detached: Detached | None = None
         if entry.stage in (Stage.ACCEPTED, Stage.CLONING):
             self._announce(entry)
-            entry = await Making(self._host).make(self.pod, self._entry())
+            entry = await Making(self._host, self._tell).make(self.pod, self._entry())
+            self._tell("starting the VM")
         elif entry.stage is Stage.CLONED:
             entry, detached = await Booting(self._host).start(self.pod, entry)
             self._changed()
@@ -98,6 +101,12 @@ class Life:
         host.events.event(
             self.pod, creating.type, creating.name, "making a Tart VM: cloned from a golden, pulled when it is new"
         )
+
+    def _tell(self, doing: str) -> None:
+        """Progress is worth a status every tenth of the way, not every percent."""
+        if _tenths(doing) != _tenths(self.doing):
+            self.doing = doing
+            self._changed()
 
     async def _until_next_attempt(self, entry: Entry) -> None:
         if entry.trouble is not None:
@@ -124,3 +133,7 @@ class Life:
         entry = self._host.journal.get(self.pod.uid)
         assert entry is not None  # the reconciler wrote it before it made this life
         return entry
+
+
+def _tenths(doing: str) -> str:
+    return re.sub(r"\d%$", "0%", doing)

@@ -29,6 +29,11 @@ class Lives:
         life.see(pod)
         life.begin()
 
+    def doing(self, uid: str) -> str:
+        """What is being done for a Pod whose VM does not run yet."""
+        life = self._lives.get(uid)
+        return life.doing if life is not None else ""
+
     async def stop(self, uid: str) -> None:
         life = self._lives.pop(uid, None)
         if life is not None:

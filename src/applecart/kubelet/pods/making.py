@@ -5,15 +5,19 @@ agent left half made is known to be ours and made again. A VM that is not ours i
 that may have been started is never started again.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
 
 from applecart.api import names
+from applecart.api.containers import Container
 from applecart.api.pods import Pod
+from applecart.api.reasons import EventReason
 from applecart.api.reasons import kubelet as reasons
 from applecart.errors import ApplecartError, Permanent, Transient
 from applecart.kubelet.entry import Entry, Stage
+from applecart.kubelet.goldens import Golden
 from applecart.kubelet.guest.environment import environment
 from applecart.kubelet.guest.share import GuestShare
 from applecart.kubelet.guest.token import wants_token, write_token
@@ -22,6 +26,7 @@ from applecart.kubelet.pods.pull_login import pull_login
 from applecart.kubelet.pods.resources import vm_size
 from applecart.tart.home import LocalVm
 from applecart.tart.marks import PodMark
+from applecart.tart.pulls import PullProgress
 from applecart.tart.running import running_vms
 
 
@@ -36,6 +41,7 @@ class OlderVmRuns(Transient):
 @dataclass(frozen=True, slots=True)
 class Making:
     host: Host
+    tell: Callable[[str], None]  # what is being done, for the people who wait
 
     async def make(self, pod: Pod, entry: Entry) -> Entry:
         """From whatever an earlier attempt left to a VM that can be started."""
@@ -44,9 +50,7 @@ class Making:
         await self._clear_the_name(entry)
         await self._stage_files(pod, entry)
         container = pod.spec.containers[0]
-        with host.metrics.waiting("pull", entry.key):
-            login = await pull_login(host.client, pod)
-            golden = await host.goldens.ensure(container.image, policy=container.image_pull_policy, login=login)
+        golden = await self._golden(pod, container)
         entry = host.journal.write(
             msgspec.structs.replace(entry, stage=Stage.CLONING, image=container.image, golden=golden.vm, digest=golden.digest)
         )
@@ -60,6 +64,32 @@ class Making:
                 await host.tart.set(entry.vm, cpu=cpu, memory_mb=memory_mb)
         host.metrics.provisioned(pod, host.clock.monotonic() - began_s, golden_was_made=golden.was_made)
         return host.journal.write(msgspec.structs.replace(entry, stage=Stage.CLONED))
+
+    async def _golden(self, pod: Pod, container: Container) -> Golden:
+        host = self.host
+        began_s = host.clock.monotonic()
+        with host.metrics.waiting("pull", pod.key):
+            login = await pull_login(host.client, pod)
+            if container.image not in host.goldens.images_here():
+                self._event(pod, reasons.PULLING, f"pulling image {container.image}")
+            golden = await host.goldens.ensure(
+                container.image,
+                policy=container.image_pull_policy,
+                login=login,
+                on_progress=lambda progress: self._tell_progress(container.image, progress),
+            )
+        took_s = host.clock.monotonic() - began_s
+        how = f"made golden {golden.vm} in {took_s:.0f} s" if golden.was_made else f"golden {golden.vm} is on the host"
+        self._event(pod, reasons.PULLED, f"image {container.image}: {how}")
+        self.tell("cloning the VM")
+        return golden
+
+    def _tell_progress(self, image: str, progress: PullProgress) -> None:
+        if progress.percent is not None:
+            self.tell(f"pulling image {image}: {progress.percent}%")
+
+    def _event(self, pod: Pod, reason: EventReason, sentence: str) -> None:
+        self.host.events.event(pod, reason.type, reason.name, sentence)
 
     async def _clear_the_name(self, entry: Entry) -> None:
         """No VM of our name is left when this returns; Tart would replace one without a word."""
@@ -92,8 +122,7 @@ class Making:
         try:
             await self.host.tart.set(vm, random_serial=True)
         except ApplecartError as error:
-            skipped = reasons.IDENTITY_REGEN_SKIPPED
-            self.host.events.event(pod, skipped.type, skipped.name, f"regenerate VM identity: {error}")
+            self._event(pod, reasons.IDENTITY_REGEN_SKIPPED, f"regenerate VM identity: {error}")
 
 
 def new_entry(pod: Pod, host: Host) -> Entry:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from applecart.api.pods import Pod, PodStatus
 from applecart.kubelet.entry import Entry, Exit
 from applecart.kubelet.pods.host import Host
+from applecart.kubelet.pods.lives import Lives
 from applecart.kubelet.pods.status import View, pod_status, refused_status, status_patch
-from applecart.kubelet.probes.runner import ProbeRunner
 from applecart.kubelet.probes.state import Health
 from applecart.kubelet.serve.forwarder import Forwarders
 
@@ -19,7 +19,7 @@ UNASKED = Health(ready=True, alive=True, started=True)  # a guest with an addres
 @dataclass(frozen=True, slots=True)
 class Publishing:
     host: Host
-    probes: ProbeRunner
+    lives: Lives
     forwarders: Forwarders
 
     async def publish(self, pod: Pod, entry: Entry) -> Pod:
@@ -30,13 +30,14 @@ class Publishing:
         return await self._write(pod, refused_status(pod, end, View(host_ip=self.host.node_ip), self.host.clock.now()))
 
     async def _view(self, pod: Pod, entry: Entry) -> View:
-        health = self.probes.health(pod.uid) or UNASKED
+        health = self.lives.probes.health(pod.uid) or UNASKED
         return View(
             host_ip=self.host.node_ip,
             pod_ip=await self._pod_ip(pod, entry),
             is_ready=health.ready,
             is_started=health.started,
             not_ready=health.sentence,
+            waiting=self.lives.doing(pod.uid),
         )
 
     async def _write(self, pod: Pod, status: PodStatus) -> Pod:

@@ -133,6 +133,10 @@ class PodReconciler:
     async def _tear_down(self, pod: Pod, entry: Entry) -> None:
         await self._lives.stop(entry.uid)
         entry = self._host.journal.get(entry.uid) or entry
+        if entry.stage is Stage.RUNNING:
+            killing = reasons.KILLING
+            sentence = f"stopping VM {entry.vm}, which has {_grace_s(pod):.0f} s to shut down"
+            self._host.events.event(pod, killing.type, killing.name, sentence)
         with self._host.metrics.waiting("teardown", entry.key):
             end = await Stopping(self._host).stop(entry, _grace_s(pod))
             if not pod.is_terminal and entry.may_have_vm:

@@ -116,7 +116,10 @@ class Watching:
         host = self.host
         now = host.clock.now()
         if entry.booted_at is None and not self.is_rebound:
-            host.metrics.booted(self.pod, (now - (entry.started_at or now)).total_seconds())
+            took_s = (now - (entry.started_at or now)).total_seconds()
+            host.metrics.booted(self.pod, took_s)
+            started = reasons.STARTED
+            host.events.event(self.pod, started.type, started.name, f"VM {entry.vm} is up at {address} after {took_s:.0f} s")
         known = host.journal.get(entry.uid) or entry
         if known.address != address or known.booted_at is None:
             known = host.journal.write(

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from applecart.sim.tart import refusals
 from applecart.sim.tart.arguments import Arguments
-from applecart.sim.tart.guest_life import Guest, read_running
+from applecart.sim.tart.guest_life import Guest, read_running, running_file
 from applecart.sim.tart.guest_shares import Share, parse_share
 from applecart.sim.tart.host_facts import HostFacts
 from applecart.sim.tart.locks import Lock
-from applecart.sim.tart.store import CONFIG, exists, read_config, touch
+from applecart.sim.tart.store import CONFIG, exists, read_config, remove, touch
 from applecart.sim.tart.world import World
 
 MOST_MACOS_GUESTS = 2  # Apple's limit per host
@@ -43,6 +43,7 @@ async def run(world: World, asked: Arguments) -> int:
             others = [name for name in store.running_names() if name != vm and read_config(store.vms / name).os == "darwin"]
             if read_config(folder).os == "darwin" and len(others) >= MOST_MACOS_GUESTS:
                 raise refusals.too_many(others)
+        remove(running_file(store, vm))  # of one that was killed; its pid may be somebody else's by now
         if not HostFacts.read(store.sim).has_gui_session:
             await asyncio.sleep(world.pace.start_failure_s)
             raise refusals.no_host_key()

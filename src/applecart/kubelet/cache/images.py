@@ -1,0 +1,80 @@
+"""Cache images through the programs of macOS: made, cloned and looked into, each with a deadline (I13).
+
+An image is made where no guest reaches and moved to its place when it is whole, so whatever is found under its own name is a
+whole one. Looking into one attaches it read-only and always detaches it again, also when attaching seemed to fail.
+"""
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+
+from applecart.errors import ApplecartError, Transient
+from applecart.kubelet.cache.digest import Inventory, inventory
+from applecart.observe.logs import logger
+from applecart.tart.files import Files
+from applecart.tart.mac import Mac
+
+HELPER_DEADLINE_S = 120.0  # of cp, hdiutil create and attach; each takes a second on a healthy disk
+DETACH_DEADLINE_S = 60.0
+QUICK_DEADLINE_S = 30.0  # of programs that touch one inode
+VOLUME_NAME = "TuistCache"
+GUEST_MODE = "0666"  # the guest's user is another one than ours
+
+log = logger(__name__)
+
+
+class ImageFailed(Transient):
+    """A program that works on images ended with an error."""
+
+
+class Images:
+    def __init__(self, mac: Mac, files: Files, mounts: Path) -> None:
+        self._mac = mac
+        self._files = files
+        self._mounts = mounts
+        self._attached = 0
+
+    async def clone(self, source: Path, target: Path) -> None:
+        """A copy that shares its blocks: as quick for 20 GiB as for one."""
+        self._files.remove(target)
+        await self._run("/bin/cp", "-c", str(source), str(target))
+        await self._open_to_guests(target)
+
+    async def create(self, target: Path, cap_gib: int) -> None:
+        self._files.remove(target)
+        words = ("-size", f"{cap_gib}g", "-type", "SPARSE", "-fs", "APFS", "-volname", VOLUME_NAME, "-quiet", str(target))
+        await self._run("/usr/bin/hdiutil", "create", *words)
+        await self._open_to_guests(target)
+
+    async def measure(self, image: Path) -> Inventory:
+        self._attached += 1
+        mount = self._mounts / f"{image.stem}-{self._attached}"
+        self._files.make_folder(mount)
+        options = ("-readonly", "-owners", "off", "-nobrowse", "-noverify", "-quiet", "-mountpoint", str(mount))
+        try:
+            await self._run("/usr/bin/hdiutil", "attach", *options, str(image))
+            return await asyncio.to_thread(inventory, mount)
+        except OSError as error:
+            raise ImageFailed(f"what {image.name} holds cannot be read: {error.strerror or error}") from None
+        finally:
+            await self.detach(mount)
+
+    async def detach(self, mount: Path) -> None:
+        """Nothing is attached there when this returns, as far as we can tell."""
+        with suppress(ApplecartError):
+            await self._run("/usr/bin/hdiutil", "detach", str(mount), "-force", deadline_s=DETACH_DEADLINE_S)
+        try:
+            mount.rmdir()  # never with its contents: if it is still attached they are not ours to remove
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            log.warning("an image stays attached", mount=str(mount), why=str(error.strerror))
+
+    async def _open_to_guests(self, image: Path) -> None:
+        await self._run("/bin/chmod", GUEST_MODE, str(image), deadline_s=QUICK_DEADLINE_S)
+
+    async def _run(self, *argv: str, deadline_s: float = HELPER_DEADLINE_S) -> None:
+        ended = await self._mac.run(argv, deadline_s=deadline_s)
+        if ended.code:
+            said = ended.err[-300:].decode("utf-8", "replace").strip()
+            raise ImageFailed(f"{' '.join(argv[:2])} ended with code {ended.code}: {said}")

@@ -1,14 +1,16 @@
 """The image side of an agent on a simulated Mac, and a disk whose writer can be killed."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 from applecart.clock import Clock
-from applecart.kubelet.goldens import Goldens
+from applecart.kubelet.goldens import Golden, Goldens
 from applecart.sim.mac import SimulatedMac
 from applecart.tart.driver import Tart
 from applecart.tart.files import FILE_MODE, Files
 from applecart.tart.home import Home
+from applecart.tart.marks import GoldenMark
 
 IMAGE = "ghcr.io/acme/macos:15"
 
@@ -53,3 +55,13 @@ class Agent:
     def tart_calls(self, *verbs: str) -> list[str]:
         """What was asked of Tart, without the binary."""
         return [" ".join(call.argv[1:]) for call in self.mac.calls if call.tart and (not verbs or call.tart in verbs)]
+
+
+def fault(mac: SimulatedMac, **fault: object) -> None:
+    (mac.home / "faults.json").write_text(json.dumps({"faults": [fault]}))
+
+
+def mark_of(agent: Agent, golden: Golden) -> GoldenMark:
+    mark = agent.home.mark(golden.vm)
+    assert isinstance(mark, GoldenMark)
+    return mark

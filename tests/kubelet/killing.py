@@ -139,6 +139,9 @@ class KillableFiles(Files):
     def move(self, source: Path, target: Path) -> None:
         self._do(f"move {source.name}", lambda: super(KillableFiles, self).move(source, target))
 
+    def empty(self, path: Path) -> None:
+        self._do(f"empty {path.name}", lambda: super(KillableFiles, self).empty(path))
+
     def _do(self, what: str, act: Callable[[], None]) -> None:
         dies = self._kill.enter(what)
         act()

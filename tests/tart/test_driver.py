@@ -254,6 +254,26 @@ async def test_a_push_is_judged_by_progress_too(scene: Scene) -> None:
         await scene.tart.push("golden", "ghcr.io/acme/runner:new")
 
 
+async def test_every_command_is_told_with_its_outcome_and_its_time(scene: Scene) -> None:
+    told: list[tuple[str, str, float]] = []
+    tart = Tart(scene.mac, BINARY, scene.home, scene.clock, on_call=lambda *call: told.append(call))
+    scene.set_layers(a=GB)
+    await tart.pull(IMAGE)
+    await tart.delete("nothing")
+    scene.go_wrong("list", "hang")
+    with pytest.raises(failures.TartHung):
+        await tart.list()
+    scene.go_wrong("pull", "hang")
+    with pytest.raises(failures.PullStalled):
+        await tart.pull("ghcr.io/acme/other:1")
+    scene.go_wrong("pull", "fail")
+    with pytest.raises(failures.TartFailed):
+        await tart.pull("ghcr.io/acme/other:1")
+    outcomes = [("pull", "ok"), ("delete", "failed"), ("list", "hung"), ("pull", "hung"), ("pull", "failed")]
+    assert [(op, outcome) for op, outcome, _ in told] == outcomes
+    assert [round(took_s, -1) for _, _, took_s in told] == [10, 0, 30, 300, 0]
+
+
 async def test_a_missing_binary_is_a_sentence(scene: Scene) -> None:
     tart = Tart(scene.mac, "/no/such/program", scene.home, scene.clock)
     for call in (tart.list(), tart.pull(IMAGE)):

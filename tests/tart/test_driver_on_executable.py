@@ -38,7 +38,7 @@ def tart(tmp_path: Path, clock: Clock) -> Tart:
     return Tart(ThisMac(), str(script), home, clock, Deadlines(get_s=2, pull_stall_s=3))
 
 
-async def test_the_life_of_a_vm_survives_the_agent(tart: Tart, tmp_path: Path) -> None:
+async def test_the_life_of_a_vm_survives_the_agent(tart: Tart, tmp_path: Path, clock: Clock) -> None:
     """Incidents 17 to 19: the VM lives on without its agent, is found again by its process, and its end is known."""
     await tart.pull(IMAGE)
     await tart.clone(IMAGE, "golden")
@@ -50,7 +50,7 @@ async def test_the_life_of_a_vm_survives_the_agent(tart: Tart, tmp_path: Path) -
     await tart.run("vm-1", options, folder=tmp_path / "run", log=tmp_path / "vm-1.log")
     assert await tart.ip("vm-1", wait_s=30)
 
-    again = Tart(ThisMac(), tart.binary, tart.home, tart._clock)
+    again = Tart(ThisMac(), tart.binary, tart.home, clock)
     run = await again.mac.adopt(tmp_path / "run")
     assert run
     assert running_vms(await again.mac.processes(), "tart")["vm-1"].pid == run.pid

@@ -101,6 +101,16 @@ async def test_input_to_a_terminal_reaches_the_program_and_has_an_end() -> None:
         assert await session.wait() == 6
 
 
+@pytest.mark.parametrize("tty", [False, True])
+async def test_who_writes_faster_than_the_program_reads_waits(tty: bool) -> None:
+    async with opened(sh(f"[ -t 0 ] && stty raw -echo; echo ready; {FOREVER}"), tty=tty) as session:
+        await read_until(session, b"ready")
+        writing = asyncio.create_task(session.write(b"x" * (4 << 20)))
+        done, _ = await asyncio.wait([writing], timeout=0.2)
+        assert not done
+        writing.cancel()
+
+
 async def test_a_terminal_is_killed_like_any_other_and_bad_sizes_are_harmless() -> None:
     async with opened(sh(f"echo $$; {FOREVER}"), tty=True) as session:
         pid = int(await read_until(session, b"\n"))

@@ -16,6 +16,8 @@ from applecart.api.meta import Key
 from applecart.api.pods import Pod
 from applecart.api.reasons import kubelet as reasons
 from applecart.clock import Clock
+from applecart.errors import ApplecartError
+from applecart.kube.backoff import Pace
 from applecart.kube.client import Client
 from applecart.kube.controller import Controller
 from applecart.kube.events import Recorder
@@ -37,6 +39,7 @@ from applecart.kubelet.pods.publishing import Publishing
 from applecart.kubelet.pods.reconciler import PodReconciler
 from applecart.kubelet.serve.forwarder import Forwarders
 from applecart.kubelet.serve.tls import TlsFiles
+from applecart.observe.logs import logger
 from applecart.observe.metrics import Metrics
 from applecart.tart.driver import Tart
 from applecart.tart.files import Files
@@ -46,6 +49,9 @@ from applecart.tart.mac import Mac
 WORKERS = 32  # a Pod's look is short; many that must go at once, as after an outage, go side by side
 DEADLINE_S = 900.0  # of one look: a VM that must be asked, cut off, killed and deleted, each with its own deadline
 
+SETTLE_PACE = Pace(first_s=5.0, longest_s=300.0)
+
+log = logger(__name__)
 Work = Callable[[], Coroutine[Any, Any, object]]
 
 
@@ -140,7 +146,18 @@ class Agent:
 
     def _works(self) -> list[Work]:
         works: list[Work] = [self.pods.run, self._controller.run, self.host.events.run]
-        return [*works, self.collector.run] if self.collector else works
+        return [*works, self.collector.run if self.collector else self._settle]
+
+    async def _settle(self) -> None:
+        """What an agent that died left half done is not garbage: it is finished also where nothing is collected."""
+        failures = 0
+        while True:
+            try:
+                return await self.host.goldens.settle()
+            except ApplecartError as error:
+                failures += 1
+                log.warning("goldens that were left half made cannot be finished yet", exc_info=error)
+            await asyncio.sleep(SETTLE_PACE.wait_s(failures, self.host.clock.random))
 
     def _pod_controller(self, metrics: Metrics) -> Controller[Key]:
         queue_metrics = QueueMetrics(metrics, "pods")

@@ -82,7 +82,7 @@ class Maker:
                 if self._clock.now() - intent.began_at > INTENT_KEPT:
                     self._intents.remove(intent.vm)
 
-    def drop_if_broken(self, vm: str) -> bool:
+    def _drop_if_broken(self, vm: str) -> bool:
         """A golden that lacks files can never be cloned; it is made again when it is next wanted."""
         found = self._home.vm(vm)
         if found is None or found.is_whole or golden_mark(found) is None:
@@ -107,7 +107,7 @@ class Maker:
         return self._shelf.find(intent.digest) is not None
 
     def _make_way(self, vm: str) -> None:
-        if self._home.vm(vm) is None or self.drop_if_broken(vm):
+        if self._home.vm(vm) is None or self._drop_if_broken(vm):
             return
         raise TartFailed(
             f"VM {vm} is in the way of a golden: it bears no mark of this agent, so it is not replaced; "

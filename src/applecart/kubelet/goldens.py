@@ -81,14 +81,10 @@ class Goldens:
             return await self._from_store(digest, image)
 
     async def clone(self, golden: Golden, vm: str) -> None:
-        """Make a VM from a golden. Whatever goes wrong, a golden that is whole stays."""
+        """Make a VM from a golden. Whatever goes wrong, the golden stays; `ensure` replaces one that is broken."""
         await self.busy.settled(golden.vm)
         with self.busy.vm(golden.vm):
-            try:
-                await self._with_room(f"the clone of VM {vm}", lambda: self._tart.clone(golden.vm, vm))
-            except TartFailed:
-                self._maker.drop_if_broken(golden.vm)
-                raise
+            await self._with_room(f"the clone of VM {vm}", lambda: self._tart.clone(golden.vm, vm))
 
     async def remove(self, vm: str, judged: GoldenMark) -> bool:
         """Delete a golden unless somebody used it since it was judged."""

@@ -74,7 +74,7 @@ class SimulatedMac:
         self._clock = clock
         self._pace = pace or Pace()
         self._env = {"HOME": "/Users/m1", **(env or {})}
-        self._ours: set[Collected | Held] = set()  # streams that end in the agent
+        self._ours: dict[Collected | Held, None] = {}  # streams that end in the agent, in order
         facts = HostFacts.read(self.store.sim)
         facts.disk_bytes = disk_bytes
         facts.write(self.store.sim)
@@ -144,7 +144,7 @@ class SimulatedMac:
         call = await self._begin("run", argv)
         streams = Collected(on_output)
         process = self._spawn(argv, env, streams)
-        self._ours.add(streams)
+        self._ours[streams] = None
         try:
             async with asyncio.timeout(deadline_s):
                 code = await process.wait()
@@ -157,7 +157,7 @@ class SimulatedMac:
                 await self._end(process)
             raise
         finally:
-            self._ours.discard(streams)
+            self._ours.pop(streams, None)
         await self._finish(call)
         return Ended(code, streams.seen_out, streams.seen_err)
 
@@ -194,7 +194,7 @@ class SimulatedMac:
         call = await self._begin("open", argv)
         streams = Held(is_tty=tty)
         process = self._spawn(argv, env, streams)
-        self._ours.add(streams)
+        self._ours[streams] = None
         await self._finish(call)
         return SimulatedSession(self.table, process, streams, lambda: self.agent_is_dead)
 
@@ -256,7 +256,7 @@ class SimulatedMac:
             finally:
                 if isinstance(streams, Held):
                     streams.end()
-                    self._ours.discard(streams)
+                    self._ours.pop(streams, None)
 
         shown = [SHOWN_TART, *argv[1:]] if _is_tart(argv) and argv[0] == "/usr/local/bin/tart" else argv
         return self.table.spawn(shown, program, group=group)

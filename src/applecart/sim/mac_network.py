@@ -19,8 +19,7 @@ ROUND_TRIP_S = 0.001
 class GuestConnection:
     """The host's end of a connection to a guest's small HTTP server."""
 
-    def __init__(self, vm: str, body: str) -> None:
-        self._vm = vm
+    def __init__(self, body: str) -> None:
         self._body = body
         self._request = bytearray()
         self._answer = Pipe()
@@ -53,7 +52,7 @@ async def connect(store: Store, address: str, port: int, deadline_s: float) -> G
     served = {str(METRICS_PORT): _metrics(vm), **running.behaviour.serves}
     if str(port) not in served:
         raise Unreachable(f"{address}:{port} refused the connection")
-    return GuestConnection(vm, served[str(port)])
+    return GuestConnection(served[str(port)])
 
 
 def _guest_at(store: Store, address: str) -> tuple[str, Running | None]:

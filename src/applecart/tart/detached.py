@@ -33,16 +33,17 @@ REFUSED = 75  # the supervisor's own code when the folder is taken
 NOT_OURS = 71  # the code of a program that found `pid` taken
 NOBODY = 0  # the pid of a program that was never started and never will be
 
-# Signals that a shutdown sends to everybody are trapped, not ignored: an ignored one would be ignored by the program too.
+# Signals that a shutdown sends to everybody are trapped, not ignored: an ignored one would be ignored by the program too. The
+# program runs in the foreground of its shell for the same reason, and the shell keeps its own remarks out of the log.
 _PROGRAM = (
     'f=$1; shift; TZ=UTC LC_ALL=C ps -o lstart= -p $$ >"$f/began"; '
     'echo $$ >"$f/.pid.$$" && ln "$f/.pid.$$" "$f/pid" 2>/dev/null; mine=$?; rm -f "$f/.pid.$$"; '
     f'[ $mine = 0 ] && exec "$@"; exit {NOT_OURS}'
 )
 _SUPERVISOR = (
-    "trap : HUP INT TERM; umask 077; f=$1; p=$2; shift 2; "
-    f'mkdir "$f/started" 2>/dev/null || exit {REFUSED}; echo $$ >"$f/started/supervisor"; '
-    '/bin/sh -c "$p" run "$f" "$@"; echo $? >"$f/.exit" && mv -f "$f/.exit" "$f/exit"'
+    "trap : HUP INT TERM; umask 077; exec 3>&2 2>/dev/null; f=$1; p=$2; shift 2; "
+    f'mkdir "$f/started" || exit {REFUSED}; echo $$ >"$f/started/supervisor"; '
+    '/bin/sh -c "$p" run "$f" "$@" 2>&3 3>&-; echo $? >"$f/.exit" && mv -f "$f/.exit" "$f/exit"'
 )
 
 _DIGITS = re.compile(r"[0-9]{1,9}")

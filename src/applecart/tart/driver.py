@@ -22,6 +22,8 @@ from applecart.tart.registry_login import RegistryLogin
 from applecart.tart.run_options import RunOptions
 
 OnProgress = Callable[[PullProgress], None]
+OnCall = Callable[[str, str, float], None]  # the command, one of the three outcomes, seconds
+OK, FAILED, HUNG = "ok", "failed", "hung"
 
 # Tart makes room for a pull by deleting images that nobody used lately, whoever they belong to. Making room is ours (I3).
 NO_AUTO_PRUNE = {"TART_NO_AUTO_PRUNE": "1"}
@@ -29,12 +31,21 @@ PLAIN_LINES = {"CI": "1"}  # progress as lines instead of a redrawn screen
 
 
 class Tart:
-    def __init__(self, mac: Mac, binary: str, home: Path, clock: Clock, deadlines: Deadlines | None = None) -> None:
+    def __init__(
+        self,
+        mac: Mac,
+        binary: str,
+        home: Path,
+        clock: Clock,
+        deadlines: Deadlines | None = None,
+        on_call: OnCall | None = None,
+    ) -> None:
         self.mac = mac
         self.binary = binary
         self.home = home
         self._clock = clock
         self._deadlines = deadlines or Deadlines()
+        self._on_call = on_call
         self._partials = Partials(home, clock)
         self.keep_partials()
 
@@ -52,7 +63,7 @@ class Tart:
         reader = ProgressReader(on_progress)
         stall_s = self._deadlines.pull_stall_s
         async with self._partials.pulling(image, lambda: self._in_background(["pull", image], env, reader)) as pull:
-            if not await self._finished(pull, reader, stall_s):
+            if not await self._finished("pull", pull, reader, stall_s):
                 raise PullStalled(
                     f"the pull of {image} stood still for {stall_s:g} s and was ended; the next one goes on from there"
                 )
@@ -66,7 +77,7 @@ class Tart:
         async with self._partials.cleaning():
             push = self._in_background(["push", vm, remote], env, reader)
             try:
-                if not await self._finished(push, reader, self._deadlines.push_stall_s):
+                if not await self._finished("push", push, reader, self._deadlines.push_stall_s):
                     raise TartHung(f"the push of VM {vm} stood still for {self._deadlines.push_stall_s:g} s and was ended")
             finally:
                 await killed(push)
@@ -157,24 +168,35 @@ class Tart:
     async def _run(
         self, words: Sequence[str], deadline_s: float | None, target: str, env: Mapping[str, str] | None = None
     ) -> Ended:
+        began_s = self._clock.monotonic()
         try:
-            return await self.mac.run([self.binary, *words], deadline_s=deadline_s, env=self._env(env or {}))
+            ended = await self.mac.run([self.binary, *words], deadline_s=deadline_s, env=self._env(env or {}))
         except DeadlineExceeded:
+            self._tell(words[0], HUNG, began_s)
             raise TartHung(f"tart {words[0]} of {target} did not end within {deadline_s:g} s and was killed") from None
+        self._tell(words[0], FAILED if ended.code else OK, began_s)
+        return ended
 
     def _in_background(self, words: Sequence[str], env: Mapping[str, str], reader: ProgressReader) -> asyncio.Task[Ended]:
         run = self.mac.run([self.binary, *words], deadline_s=None, env=self._env(env), on_output=reader.feed)
         return asyncio.ensure_future(run)
 
-    async def _finished(self, task: asyncio.Task[Ended], reader: ProgressReader, stall_s: float) -> bool:
+    async def _finished(self, op: str, task: asyncio.Task[Ended], reader: ProgressReader, stall_s: float) -> bool:
         """False when it stands still; it runs on then."""
-        watch = StallWatch(stall_s, self._clock.monotonic())
+        began_s = self._clock.monotonic()
+        watch = StallWatch(stall_s, began_s)
         while not task.done():
             await asyncio.wait([task], timeout=min(LOOK_EVERY_S, stall_s))
             size = await asyncio.to_thread(store_bytes, self.home)
             if not task.done() and watch.is_stalled(reader.output_bytes, size, self._clock.monotonic()):
+                self._tell(op, HUNG, began_s)
                 return False
+        self._tell(op, FAILED if task.exception() or task.result().code else OK, began_s)
         return True
+
+    def _tell(self, op: str, outcome: str, began_s: float) -> None:
+        if self._on_call:
+            self._on_call(op, outcome, self._clock.monotonic() - began_s)
 
     def _env(self, more: Mapping[str, str]) -> dict[str, str]:
         return {"TART_HOME": str(self.home), **more}

@@ -46,6 +46,11 @@ class Files:
         source.replace(target)
         self._sync(target.parent)
 
+    def empty(self, path: Path) -> None:
+        """The same file, without its content: whoever appends to it goes on at the beginning. Links are not followed."""
+        handle = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        os.close(handle)
+
     def _sync(self, folder: Path) -> None:
         handle = os.open(folder, os.O_RDONLY)
         try:

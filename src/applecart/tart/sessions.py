@@ -66,6 +66,7 @@ class PipeSession:
         return exit_code(self._transport)
 
     async def kill(self) -> None:
+        _drop(self._streams.stdin)
         await end(self._transport, self._streams.exited)
 
 
@@ -108,7 +109,7 @@ class TerminalSession:
     async def kill(self) -> None:
         await end(self._transport, self._streams.exited)
         self._source.close()
-        self._writer.close()
+        _drop(self._writer)
         self._reader.feed_eof()
 
 
@@ -131,8 +132,9 @@ async def open_terminal(argv: Sequence[str], env: Mapping[str, str] | None) -> T
     reader = asyncio.StreamReader(BUFFERED_BYTES, loop)
     protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
     source, _ = await loop.connect_read_pipe(lambda: protocol, os.fdopen(os.dup(ours), "rb", 0))
-    sink, _ = await loop.connect_write_pipe(lambda: asyncio.streams.FlowControlMixin(loop), os.fdopen(ours, "wb", 0))
-    return TerminalSession(transport, streams, source, reader, asyncio.StreamWriter(sink, protocol, None, loop))
+    flow = asyncio.streams.FlowControlMixin(loop)
+    sink, _ = await loop.connect_write_pipe(lambda: flow, os.fdopen(ours, "wb", 0))
+    return TerminalSession(transport, streams, source, reader, asyncio.StreamWriter(sink, flow, None, loop))
 
 
 async def _piece(stream: asyncio.StreamReader | None) -> bytes:
@@ -147,3 +149,9 @@ async def _hand_over(stream: asyncio.StreamWriter | None, data: bytes) -> None:
         if stream and not stream.is_closing():
             stream.write(data)
             await stream.drain()
+
+
+def _drop(stream: asyncio.StreamWriter | None) -> None:
+    """Closing would wait until somebody has read what is still to be written."""
+    if stream and isinstance(stream.transport, asyncio.WriteTransport):
+        stream.transport.abort()

@@ -16,9 +16,12 @@ from applecart.kubelet.garbage.look import Look, PodSource, pods_on
 from applecart.kubelet.journal import Journal
 from applecart.sim.mac import SimulatedMac
 from applecart.tart.marks import GoldenMark, PodMark
+from applecart.tart.run_options import RunOptions
 from tests.kubelet.agents import IMAGE, Agent
+from tests.virtual_time import elapse
 
 NODE = "mac-1"
+DAY = timedelta(hours=25)  # longer than a golden is kept
 
 
 async def no_pods() -> Sequence[Pod]:
@@ -89,3 +92,13 @@ async def bind(client: Client, name: str, image: str = IMAGE) -> Pod:
 
 def pods_of(client: Client) -> PodSource:
     return pods_on(client, NODE)
+
+
+async def run_vm(host: CollectingHost, vm: str, folder: Path) -> None:
+    """Until it has booted."""
+    await host.tart.run(vm, RunOptions(), folder=folder / f"run-{vm}", log=folder / f"{vm}.txt")
+    await elapse(30)
+
+
+def pod_vms(host: CollectingHost) -> list[str]:
+    return [vm.name for vm in host.home.vms() if isinstance(vm.mark, PodMark)]

@@ -20,11 +20,6 @@ from tests.kubelet.agents import IMAGE
 from tests.kubelet.garbage.hosts import CollectingHost, bind, pods_of
 
 
-@pytest.fixture
-def mac(tmp_path: Path, clock: Clock) -> SimulatedMac:
-    return SimulatedMac(tmp_path / "tart", clock)
-
-
 async def test_a_vm_that_is_listed_has_its_journal_entry(mac: SimulatedMac, clock: Clock, tmp_path: Path) -> None:
     """Incident 28: a VM made between two readings was seen without what protects it."""
     made: CollectingHost

@@ -145,8 +145,11 @@ async def test_a_stalled_pull_is_ended_and_the_next_one_goes_on_where_it_stood(t
         go_wrong(here, Fault(on="pull", kind="hang"))
         pull = next(process for process in here.mac.table.all() if " pull " in process.shown().command)
         here.mac.table.signal(pull.pid, signal.SIGKILL)  # the next one hangs
-        await elapse(60)
+        await elapse(1)
         await person_runs(here, "list")
+        await elapse(60)
+        assert here.agent is not None
+        await here.agent.host.tart.list()
         with within(here, 240 + 300 + 120):  # until it counts as stalled, then the other half
             await here.until_phase("job-1", RUNNING)
         assert len(calls(here, "pull")) == 3

@@ -64,10 +64,8 @@ class Images:
         with suppress(ApplecartError):
             await self._run("/usr/bin/hdiutil", "detach", str(mount), "-force", deadline_s=DETACH_DEADLINE_S)
         try:
-            mount.rmdir()  # never with its contents: if it is still attached they are not ours to remove
-        except FileNotFoundError:
-            pass
-        except OSError as error:
+            self._files.remove(mount)
+        except OSError as error:  # attached images are read-only, so what is in one cannot be lost here
             log.warning("an image stays attached", mount=str(mount), why=str(error.strerror))
 
     async def _open_to_guests(self, image: Path) -> None:

@@ -15,13 +15,13 @@ KEPT_BYTES = 4 << 20  # the end of a log that ran wild: enough to see how it end
 
 
 def rotate(log: Path, older: Path, files: Files) -> None:
-    handle = os.open(log, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    handle = os.open(log, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         about = os.fstat(handle)
         if not stat.S_ISREG(about.st_mode):
             return
         tail = os.pread(handle, KEPT_BYTES, max(0, about.st_size - KEPT_BYTES))
         files.write(older, tail)
-        os.ftruncate(handle, 0)
     finally:
         os.close(handle)
+    files.empty(log)

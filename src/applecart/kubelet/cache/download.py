@@ -1,0 +1,76 @@
+"""Fetching an image with curl: resumed where it broke off, also by the next job or the next agent.
+
+Large images never arrived when every interruption began anew. What was fetched stays beside the masters under its digest until
+it is whole, overtaken or disproved. The address is signed and so a secret: curl reads it from a file, never from its argv.
+"""
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+
+from applecart.clock import Clock
+from applecart.errors import ApplecartError, Transient
+from applecart.observe.logs import logger
+from applecart.secrets import Secret, redact
+from applecart.tart.files import Files
+from applecart.tart.mac import Mac
+
+DEADLINE_S = 1800.0  # for all attempts together
+ATTEMPTS = 3
+FIRST_PAUSE_S = 20.0  # doubled each time, with up to half of it added by chance so that hosts do not come back together
+STALL_S = 60  # under a kilobyte per second for this long is a dead connection
+CANNOT_RESUME = 33  # curl: the server does not serve ranges, or has another file now
+
+log = logger(__name__)
+
+
+class DownloadFailed(Transient):
+    """It did not arrive; what did is kept."""
+
+
+class Download:
+    def __init__(self, mac: Mac, files: Files, clock: Clock) -> None:
+        self._mac = mac
+        self._files = files
+        self._clock = clock
+
+    async def fetch(self, url: Secret, partial: Path, config: Path) -> None:
+        """The whole file is at `partial` when this returns. `config` is where curl finds the address meanwhile."""
+        self._files.write(config, f'url = "{url.reveal()}"\n'.encode())
+        try:
+            await self._attempts(partial, config)
+        finally:
+            with suppress(OSError):
+                self._files.remove(config)
+
+    async def _attempts(self, partial: Path, config: Path) -> None:
+        ends_at_s = self._clock.monotonic() + DEADLINE_S
+        said = ""
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                pause_s = FIRST_PAUSE_S * 2 ** (attempt - 1)
+                await asyncio.sleep(pause_s * (1 + self._clock.random.random() / 2))
+            left_s = ends_at_s - self._clock.monotonic()
+            if left_s <= 0:
+                break
+            said = await self._attempt(partial, config, left_s)
+            if not said:
+                return
+            log.info("a download of a cache broke off", file=partial.name, attempt=attempt + 1, why=said)
+        raise DownloadFailed(f"{partial.name} could not be fetched: {said or 'out of time'}")
+
+    async def _attempt(self, partial: Path, config: Path, left_s: float) -> str:
+        """Empty when it is whole, else why not."""
+        options = ("-q", "-fsS", "--proto", "=https", "--max-redirs", "0", "--max-time", f"{left_s:.0f}")
+        stall = ("--speed-limit", "1024", "--speed-time", str(STALL_S))
+        resume = ("-C", "-") if partial.exists() else ()
+        argv = ["/usr/bin/curl", *options, *stall, *resume, "-o", str(partial), "-K", str(config)]
+        try:
+            ended = await self._mac.run(argv, deadline_s=left_s)
+        except ApplecartError as error:
+            return str(error)
+        if ended.code == CANNOT_RESUME:
+            self._files.remove(partial)
+        if ended.code:
+            return f"curl ended with code {ended.code}: {redact(ended.err[-300:].decode('utf-8', 'replace')).strip()}"
+        return "" if partial.exists() else "the server sent nothing"

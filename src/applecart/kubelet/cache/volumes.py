@@ -1,0 +1,263 @@
+"""Per-account cache volumes: each VM gets a copy of its account's cache, and a job that did well may leave a newer one.
+
+Which account a VM works for is known only once its job is committed, so a VM boots with an empty folder and the copy is put
+there when the Pod is labelled. Everything here is a help and never a hindrance: no failure of it fails a Pod, delays a
+teardown or holds up a heartbeat. Copies of strangers' jobs begin empty and end as nothing.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+
+from applecart.api import labels, names
+from applecart.api.metric_names.label_values import CacheOutcome
+from applecart.api.pods import Pod
+from applecart.clock import Clock
+from applecart.errors import ApplecartError
+from applecart.kubelet.cache.budget import GIB, split
+from applecart.kubelet.cache.converge import Converge
+from applecart.kubelet.cache.download import Download
+from applecart.kubelet.cache.finishing import Finishing
+from applecart.kubelet.cache.images import Images
+from applecart.kubelet.cache.layout import Layout, is_account, is_plain_file
+from applecart.kubelet.cache.masters import Masters
+from applecart.kubelet.cache.materialize import Materialize
+from applecart.kubelet.cache.mount import is_mounted, wait_for_mount
+from applecart.kubelet.cache.promotion import read_offer, reason_to_discard
+from applecart.kubelet.cache.records import Branch, Records, Step
+from applecart.kubelet.cache.room import Room
+from applecart.kubelet.cache.sweep import sweep
+from applecart.kubelet.entry import Entry, Exit, Stage
+from applecart.kubelet.guest.share import STATUS_MODE, GuestShare
+from applecart.kubelet.metrics import CacheMetrics
+from applecart.observe.logs import logger
+from applecart.tart.files import Files
+from applecart.tart.mac import Mac
+from applecart.tart.run_options import Share
+
+WATERMARK_EVERY_S = 300.0
+SHARE_NAME = "cache"
+MAX_BYTES_FILE = "cache-max-bytes"
+
+log = logger(__name__)
+
+
+class CacheVolumes:
+    """`entries` are those of the journal: what an agent before us attached is kept as long as its Pod's entry says so."""
+
+    def __init__(
+        self,
+        root: Path,
+        mac: Mac,
+        files: Files,
+        clock: Clock,
+        metrics: CacheMetrics,
+        *,
+        cap_gib: int,
+        cas_gib: int,
+        entries: Callable[[], Iterable[Entry]],
+    ) -> None:
+        self._root = root
+        self._mac = mac
+        self._files = files
+        self._metrics = metrics
+        self._entries = entries
+        self._budget = split(cap_gib, cas_gib)
+        is_cas_on = self._budget.cas_bytes > 0
+        self._layout = layout = Layout(root)
+        self._images = Images(mac, files, layout.mounts)
+        self._records = Records(layout, files)
+        self._masters = Masters(layout, self._images, files, clock)
+        self._room = Room(layout, self._masters, mac, files, cap_gib * GIB)
+        self._finishing = Finishing(layout, self._records, self._masters, self._images, files, is_cas_on=is_cas_on)
+        self._converge = Converge(
+            layout, self._masters, self._images, self._room, Download(mac, files, clock), files, metrics, is_cas_on=is_cas_on
+        )
+        self._materialize = Materialize(
+            layout,
+            self._masters,
+            self._images,
+            self._records,
+            files,
+            metrics,
+            cap_gib=cap_gib,
+            cas_bytes=self._budget.cas_bytes,
+        )
+        self._branches: dict[str, Branch] = {}
+        self._told: set[str] = set()  # whose guests this agent has told that the cache is ready
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._is_settled = False
+        self._settling = asyncio.Lock()
+        metrics.root(is_enabled=True, is_mounted=False, resident=0, free_bytes=0)
+
+    # Before the VM boots
+
+    async def attach(
+        self, entry: Entry, share: GuestShare, on_skipped: Callable[[str], None] = lambda sentence: None
+    ) -> tuple[Share, ...]:
+        """What the VM is given beside its own shares; nothing, and a sentence, when it must do without. Never raises."""
+        await self._stop(entry.uid)
+        try:
+            return await self._attach(entry, share)
+        except (ApplecartError, OSError) as error:
+            self._room.release(entry.uid)
+            self._branches.pop(entry.uid, None)
+            log.warning("a VM starts without a cache volume", object=entry.key, vm=entry.vm, exc_info=error)
+            on_skipped(f"cache volume not attached: {error}")
+            return ()
+
+    async def _attach(self, entry: Entry, share: GuestShare) -> tuple[Share, ...]:
+        if not await self._is_ready():
+            raise CacheSkipped(f"the disk for caches is not mounted at {self._root}")
+        if not self._room.reserve(entry.uid):
+            self._metrics.declined()
+            raise CacheSkipped("there is no room for another cache volume")
+        branch = self._records.write(Branch(entry.uid, entry.vm))
+        folder = self._layout.branch(entry.vm)
+        self._files.remove(folder)
+        self._files.make_folder(folder, STATUS_MODE)
+        share.tell(MAX_BYTES_FILE, str(self._budget.binary_bytes).encode())
+        self._told.discard(entry.uid)
+        self._branches[entry.uid] = branch
+        return (Share(SHARE_NAME, folder, read_only=False),)
+
+    # While it runs
+
+    def see(self, pod: Pod, entry: Entry, share: GuestShare) -> None:
+        """At every look at a Pod whose VM runs. Does not wait: what it begins goes on beside the caller."""
+        branch = self._branches.get(entry.uid)
+        if branch is None and self._is_settled:
+            return
+        if branch is not None and branch.step is Step.MATERIALIZED and branch.account not in ("", trusted_account(pod)):
+            log.error("a Pod changed its account or lost its trust; its cache is nobody's", object=pod, was=branch.account)
+            self._branches[entry.uid] = self._records.write(msgspec.structs.replace(branch, account=""))
+        if pod.labels.get(labels.RUNNER_ACCOUNT) and entry.uid not in self._tasks and entry.uid not in self._told:
+            task = asyncio.create_task(self._give(pod, entry, share), name=f"cache of {entry.vm}")
+            self._tasks[entry.uid] = task
+            task.add_done_callback(lambda _: self._tasks.pop(entry.uid, None))
+
+    async def _give(self, pod: Pod, entry: Entry, share: GuestShare) -> None:
+        try:
+            if not await self._is_ready() or (branch := self._branches.get(entry.uid)) is None:
+                return
+            if branch.step is Step.ATTACHED:
+                branch = await self._materialize.materialize(branch, trusted_account(pod), share)
+                self._branches[entry.uid] = branch
+            if branch.step is Step.MATERIALIZED:
+                self._materialize.tell(branch, share)
+                self._told.add(entry.uid)
+                if branch.account:
+                    self._converge.begin(
+                        branch.account, share.status_folder, lambda digest: self._tell_unverifiable(entry.uid, share, digest)
+                    )
+        except (ApplecartError, OSError) as error:
+            log.warning("a job gets no cache volume", object=entry.key, vm=entry.vm, exc_info=error)
+        except Exception as error:
+            log.error("a job gets no cache volume, unexpectedly", object=entry.key, vm=entry.vm, exc_info=error)
+
+    def _tell_unverifiable(self, uid: str, share: GuestShare, digest: str) -> None:
+        if uid in self._branches:  # its guest is still there; the share may be another's by now
+            self._materialize.tell_unverifiable(share, digest)
+
+    # When it has ended
+
+    async def finish(self, entry: Entry, exit: Exit, status: Path) -> CacheOutcome:
+        """After the VM's end and before its files go. Never raises; what it could not do, the next agent's sweep does."""
+        await self._stop(entry.uid)
+        outcome = CacheOutcome.NONE
+        try:
+            if await self._is_ready() and (branch := self._branches.get(entry.uid)) is not None:
+                outcome = await self._finish(branch, exit, status)
+        except (ApplecartError, OSError) as error:
+            log.warning("a cache volume could not be ended", object=entry.key, vm=entry.vm, exc_info=error)
+        self._forget(entry.uid)
+        self._metrics.finished(outcome)
+        return outcome
+
+    async def _finish(self, branch: Branch, exit: Exit, status: Path) -> CacheOutcome:
+        if not branch.is_decided:
+            offer = read_offer(status)
+            if branch.step is Step.MATERIALIZED:
+                if offer.result is not None:
+                    self._metrics.offered(offer.result)
+                if offer.upload_s is not None:
+                    self._metrics.uploaded(offer.upload_s)
+                if offer.fill_percent is not None:
+                    self._metrics.filled(offer.fill_percent)
+            has_image = is_plain_file(self._layout.branch_image(branch.vm))
+            because = reason_to_discard(branch, exit, offer, has_image=has_image)
+            branch = self._branches[branch.uid] = self._finishing.decide(branch, because, offer.generation)
+        return await self._finishing.carry_out(branch)
+
+    # All the time
+
+    def labels(self) -> dict[str, str]:
+        """Of the Node. What was last seen, so that a heartbeat waits for no disk."""
+        return {names.cache_master_label(int(account)): "true" for account in self._masters.accounts}
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        await wait_for_mount(self._mac, self._root)
+        while True:
+            try:
+                await self.look()
+            except (ApplecartError, OSError) as error:
+                log.warning("the disk for caches could not be looked after", root=str(self._root), exc_info=error)
+            await asyncio.sleep(WATERMARK_EVERY_S)
+
+    async def look(self) -> None:
+        """One look at the disk: settle what an earlier agent left, keep room, count."""
+        is_ready = await self._is_ready()
+        if is_ready:
+            self._room.keep_watermark()
+        self._metrics.root(
+            is_enabled=True,
+            is_mounted=is_ready,
+            resident=len(self._masters.accounts),
+            free_bytes=self._room.free_bytes() if is_ready else 0,
+        )
+
+    async def aclose(self) -> None:
+        """Nothing of it runs in the agent when this returns."""
+        for uid in list(self._tasks):
+            await self._stop(uid)
+        await self._converge.aclose()
+
+    async def _is_ready(self) -> bool:
+        """Whether the disk is there; when it is first seen, what an earlier agent left on it is taken over or removed."""
+        if not await is_mounted(self._mac, self._root):
+            self._masters.forget()
+            return False
+        async with self._settling:
+            if not self._is_settled:
+                kept = {entry.uid for entry in self._entries() if entry.stage is not Stage.REMOVED} | self._branches.keys()
+                for branch in await sweep(self._layout, self._records, self._finishing, self._images, self._files, kept):
+                    self._branches.setdefault(branch.uid, branch)
+                    self._room.hold(branch.uid)
+                self._is_settled = True
+        self._masters.look()
+        return True
+
+    async def _stop(self, uid: str) -> None:
+        task = self._tasks.pop(uid, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    def _forget(self, uid: str) -> None:
+        self._branches.pop(uid, None)
+        self._told.discard(uid)
+        self._room.release(uid)
+
+
+class CacheSkipped(ApplecartError):
+    """A VM does without a cache, and why."""
+
+
+def trusted_account(pod: Pod) -> str:
+    """Whose cache the Pod's job may change; empty when nobody's. In doubt nobody's."""
+    account = pod.labels.get(labels.RUNNER_ACCOUNT, "")
+    is_trusted = pod.labels.get(labels.RUNNER_CACHE_UNTRUSTED, "false") == "false"
+    return account if is_trusted and is_account(account) else ""

@@ -44,6 +44,7 @@ class World:
 
     def options(self) -> Options:
         folders = [f"--{name}-dir={self.folder / name}" for name in ("state", "userdata", "vm-log")]
+        folders.append(f"--vnc-control-dir={self.folder / 'vnc'}")
         argv = [f"--node-name={NODE}", f"--tart-home={self.mac.home}", *folders, *self.flags]
         return parse(argv, {}, hostname=NODE)
 

@@ -88,7 +88,7 @@ def test_the_end_of_a_long_text_is_what_is_quoted() -> None:
 
 
 def test_no_secret_is_quoted(secret_guard: SecretGuard) -> None:
-    """Incident list, §26: the VNC password stands in the log of a VM."""
+    """The password of its screen stands in the log of a VM."""
     password = Secret("correct-horse-battery")
     with secret_guard.looking_away():
         shown = quoted(f"login failed with correct-horse-battery, see vnc://:four-words-or-so@127.0.0.1:5901 {password}")

@@ -80,6 +80,14 @@ async def test_kill_ends_it_and_what_it_started_and_reading_ends(tmp_path: Path)
         await session.kill()  # twice is harmless
 
 
+async def test_a_killed_program_is_always_known_to_have_been_killed() -> None:
+    """asyncio can lose the code of a child that dies while it closes: it said 255 then."""
+    for _ in range(25):
+        async with opened(sh(FOREVER)) as session:
+            await session.kill()
+            assert await session.wait() == 128 + signal.SIGKILL
+
+
 async def test_a_terminal_is_one_to_the_program_and_tells_its_size() -> None:
     script = 'test -t 0 && test -t 2 && echo "tty"; trap "stty size" WINCH; echo ready; while :; do sleep 0.02; done'
     async with opened(sh(script), tty=True) as session:

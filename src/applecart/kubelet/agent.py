@@ -37,7 +37,9 @@ from applecart.kubelet.pods.host import Host
 from applecart.kubelet.pods.lives import Lives
 from applecart.kubelet.pods.publishing import Publishing
 from applecart.kubelet.pods.reconciler import PodReconciler
+from applecart.kubelet.screen.screens import Screens
 from applecart.kubelet.serve.forwarder import Forwarders
+from applecart.kubelet.serve.scrape_sources import DEFAULT_ALLOWED
 from applecart.kubelet.serve.tls import TlsFiles
 from applecart.observe.logs import logger
 from applecart.observe.metrics import Metrics
@@ -75,6 +77,17 @@ class Agent:
         home = Home(options.tart_home)
         measured = KubeletMetrics(metrics, clock)
         self.options = options
+        self.screens = Screens(
+            mac,
+            files,
+            clock,
+            control_dir=options.vnc_control_dir,
+            node_ip=node_ip,
+            warn=self._no_screen,
+            relay_host=options.vnc_relay_host,
+            relay_port=options.vnc_relay_port,
+            allowed=options.scrape_allowed_cidr or DEFAULT_ALLOWED,
+        )
         self.host = Host(
             node=options.node_name,
             node_ip=node_ip,
@@ -97,6 +110,7 @@ class Agent:
                 is_needed=needs_gui_session,
                 on_kick=measured.gui_session_kicked,
             ),
+            has_screen=self.screens.is_capable,
             client=client,
             events=Recorder(client, KUBELET_EVENT_SOURCE, clock, host=options.node_name),
             metrics=measured,
@@ -108,7 +122,7 @@ class Agent:
         )
         self.guests = KnownGuests(self.host, self.pods)
         self.lives = Lives(self.host, self._look_at)
-        publishing = Publishing(self.host, self.lives, self.forwarders)
+        publishing = Publishing(self.host, self.lives, self.forwarders, self.screens)
         self.reconciler = PodReconciler(self.host, self.pods, self.lives, publishing)
         self._controller = self._pod_controller(metrics)
         self.collector = None if options.disable_vm_gc else self._collector()
@@ -142,6 +156,7 @@ class Agent:
         """Let go of everything but the VMs."""
         await self.lives.aclose()
         await self.forwarders.aclose()
+        await self.screens.aclose()
         self.host.tart.close()
 
     def _works(self) -> list[Work]:
@@ -196,4 +211,8 @@ class Agent:
 
     def _not_forwarded(self, pod: Pod, sentence: str) -> None:
         refused = reasons.FORWARD_REFUSED
+        self.host.events.event(pod, refused.type, refused.name, sentence)
+
+    def _no_screen(self, pod: Pod, sentence: str) -> None:
+        refused = reasons.SCREEN_REFUSED
         self.host.events.event(pod, refused.type, refused.name, sentence)

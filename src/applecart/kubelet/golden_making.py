@@ -4,8 +4,6 @@ Before a pull stands the ledger, before a clone the intent; `settle` finishes wh
 bears neither our mark nor our intent is in the way and stays there: a person must move it (I3).
 """
 
-import asyncio
-import signal
 from datetime import timedelta
 
 from applecart.api.names import golden_vm
@@ -17,16 +15,14 @@ from applecart.kubelet.golden_marks import golden_mark
 from applecart.kubelet.golden_shelf import Shelf
 from applecart.observe.logs import logger
 from applecart.tart.driver import OnProgress, Tart
-from applecart.tart.failures import TartFailed, TartHung
+from applecart.tart.failures import TartFailed
 from applecart.tart.files import Files
 from applecart.tart.home import Home
 from applecart.tart.images import ImageRef
-from applecart.tart.mac import Process
 from applecart.tart.registry_login import RegistryLogin
+from applecart.tart.strays import end_strays
 
 INTENT_KEPT = timedelta(hours=1)  # far longer than a clone may take; whatever it was, it comes to nothing
-ENDS_WITHIN_S = 10.0  # a killed process is gone at once, unless the disk below it hangs
-LOOK_EVERY_S = 0.1
 
 log = logger(__name__)
 
@@ -94,7 +90,7 @@ class Maker:
 
     async def _finish(self, intent: Intent) -> bool:
         """True when the golden is complete now."""
-        await self._end_clones(intent.vm)
+        await end_strays(self._tart.mac, self._clock, self._tart.binary, intent.vm)
         found = self._home.vm(intent.vm)
         if found is None:
             return False
@@ -113,18 +109,3 @@ class Maker:
             f"VM {vm} is in the way of a golden: it bears no mark of this agent, so it is not replaced; "
             f"look at it and remove it with `tart delete {vm}`"
         )
-
-    async def _end_clones(self, vm: str) -> None:
-        """A clone that outlived its agent would replace a marked golden by an unmarked one when it ends."""
-        give_up_at_s = self._clock.monotonic() + ENDS_WITHIN_S
-        while clones := [process for process in await self._tart.mac.processes() if _is_clone_to(process, vm)]:
-            if self._clock.monotonic() > give_up_at_s:
-                raise TartHung(f"a clone to VM {vm} of an earlier agent cannot be ended (pid {clones[0].pid})")
-            for process in clones:
-                self._tart.mac.signal(process.pid, signal.SIGKILL)
-            await asyncio.sleep(LOOK_EVERY_S)
-
-
-def _is_clone_to(process: Process, vm: str) -> bool:
-    words = process.command.split()
-    return "clone" in words[:-1] and words[-1:] == [vm]

@@ -15,7 +15,7 @@ import msgspec
 
 from applecart.clock import Clock
 from applecart.errors import BadInput, DeadlineExceeded
-from applecart.sim import mac_network
+from applecart.sim import cache_tools, mac_network
 from applecart.sim.mac_programs import Host, is_known, run_on
 from applecart.sim.mac_sessions import SimulatedDetached, SimulatedSession
 from applecart.sim.mac_streams import Collected, Held, Logged
@@ -71,6 +71,7 @@ class SimulatedMac:
         self.agent_is_dead = False
         self.table = ProcessTable(clock, self.kill_agent)
         self.host = Host(self.store, self.table)
+        self.cache = cache_tools.CacheDisk()
         self._clock = clock
         self._pace = pace or Pace()
         self._env = {"HOME": "/Users/m1", **(env or {})}
@@ -211,6 +212,8 @@ class SimulatedMac:
         return self.table.signal(pid, number)
 
     def disk(self, path: Path) -> Disk:
+        if self.cache.holds(path):
+            return self.cache.disk()
         return Disk(HostFacts.read(self.store.sim).disk_bytes, self.store.free_bytes())
 
     async def connect(self, address: str, port: int, *, deadline_s: float) -> Connection:
@@ -238,7 +241,7 @@ class SimulatedMac:
             await asyncio.Event().wait()  # whoever killed it cancels its tasks
 
     def _check(self, argv: Sequence[str]) -> None:
-        if not argv or not (_is_tart(argv) or is_known(argv)):
+        if not argv or not (_is_tart(argv) or is_known(argv) or cache_tools.is_known(argv)):
             raise BadInput(f"{argv[0] if argv else 'nothing'} cannot be started: no such program; install it or name another")
 
     def _spawn(
@@ -252,7 +255,10 @@ class SimulatedMac:
                 if _is_tart(argv):
                     home = Path(environ.get("TART_HOME") or self.home)
                     return await tart(argv[1:], environ, streams, kernel, self._clock, self._pace, home)
-                return await run_on(self.host, argv, World(self.store, environ, streams, kernel, self._clock, self._pace))
+                world = World(self.store, environ, streams, kernel, self._clock, self._pace)
+                if cache_tools.is_known(argv):
+                    return await self.cache.run(argv, world)
+                return await run_on(self.host, argv, world)
             finally:
                 if isinstance(streams, Held):
                     streams.end()

@@ -150,13 +150,16 @@ def cannot_start(argv: Sequence[str], error: OSError | ValueError) -> ApplecartE
 
 async def end(transport: asyncio.SubprocessTransport, exited: asyncio.Event) -> None:
     """The group is dead and the pipes are closed, or the kernel does not let it die; we go on either way."""
-    if not exited.is_set():
-        kill_group(transport.get_pid())
-    transport.close()
-    # Its locks are free only when it is really gone, and whoever killed it may count on that.
-    with suppress(TimeoutError):
-        async with asyncio.timeout(DYING_S):
-            await exited.wait()
+    try:
+        if not exited.is_set():
+            kill_group(transport.get_pid())
+            # Its locks are free only when it is really gone, and whoever killed it may count on that. Closing first would let
+            # asyncio collect the dead child before its own watcher does, and its code would be lost.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(DYING_S):
+                    await exited.wait()
+    finally:
+        transport.close()
 
 
 def kill_group(pid: int) -> None:

@@ -1,4 +1,4 @@
-"""Pulls and pushes are judged by progress, not by total time (weakness of others: a pull slower than 20 minutes never ended).
+"""Pulls and pushes are judged by progress, not by total time: on a thin line 40 GB take hours, and are fine.
 
 Progress is output, or bytes that grow in the store: a pull that waits for another one's lock lives as long as the other does.
 `progress_of` reads Tart's lines; `StallWatch` decides; `driver.py` kills. Never raises on what Tart prints.

@@ -152,6 +152,7 @@ async def _hand_over(stream: asyncio.StreamWriter | None, data: bytes) -> None:
 
 
 def _drop(stream: asyncio.StreamWriter | None) -> None:
-    """Closing would wait until somebody has read what is still to be written."""
-    if stream and isinstance(stream.transport, asyncio.WriteTransport):
-        stream.transport.abort()
+    if stream and stream.transport.get_write_buffer_size():
+        stream.transport.abort()  # closing would wait until somebody has read the rest
+    elif stream:
+        stream.close()

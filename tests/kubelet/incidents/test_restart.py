@@ -17,7 +17,7 @@ from applecart.sim.tart.guest_rules import Rule
 from applecart.tart.running import running_vms
 from tests.kube.faults import Fault as WireFault
 from tests.kube.faults import Says
-from tests.kubelet.incidents.scene import calls, cut_off, delete, go_wrong, guests, job, person_runs, scene, terminated, within
+from tests.kubelet.incidents.scene import calls, cut_off, delete, go_wrong, guests, job, scene, terminated, within
 from tests.kubelet.world import World, vm_pod
 from tests.virtual_time import elapse
 
@@ -329,18 +329,3 @@ async def test_a_clock_that_is_set_during_a_backoff_neither_ends_the_pod_nor_hol
 def _set_clock(clock: Clock, by_s: int) -> None:
     assert isinstance(clock, VirtualClock)
     clock.jump(timedelta(seconds=by_s))
-
-
-async def test_a_person_who_lists_vms_does_not_disturb_a_restart(tmp_path: Path, clock: Clock) -> None:
-    """Incident 20: what `tart list` printed was read without its names, so no VM was ever found again."""
-    async with scene(tmp_path, clock) as here:
-        here.start_agent()
-        await here.create(vm_pod())
-        await here.until_phase("job-1", RUNNING)
-        await here.kill_agent()
-        await person_runs(here, "list")
-        here.start_agent()
-        await elapse(30)
-        assert here.agent is not None
-        assert [vm.name for vm in await here.agent.host.tart.list() if vm.is_running] == ["ci-job-1"]
-        assert len(here.mac.boots) == 1

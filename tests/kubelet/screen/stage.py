@@ -8,7 +8,7 @@ import asyncio
 import base64
 import errno
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -18,9 +18,13 @@ from applecart.api.meta import ObjectMeta
 from applecart.api.pods import Pod
 from applecart.clock import Clock
 from applecart.errors import Unreachable
+from applecart.kubelet.screen.endpoint import Endpoint
 from applecart.kubelet.screen.listener import Accept
+from applecart.kubelet.screen.relay import Relay
 from applecart.kubelet.screen.screens import Screens
 from applecart.kubelet.screen.wire import Wire
+from applecart.kubelet.serve.scrape_sources import DEFAULT_ALLOWED, Network
+from applecart.observe.logs import logger
 from applecart.secrets import Secret
 from applecart.sim.vnc_server import SimulatedScreen, pair
 from applecart.tart.files import Files
@@ -55,6 +59,13 @@ def pod(
         asked[names.VNC_RELAY_TOKEN_HASH] = hash_of(token)
     meta = ObjectMeta(name=name, namespace="ci", uid=f"uid-{name}", labels={RUNNER: runner}, annotations={**asked, **more})
     return Pod(metadata=meta)
+
+
+def told(pod_: Pod, changes: dict[str, str | None] | None) -> Pod:
+    """The Pod once the API holds the changes."""
+    annotations: dict[str, str | None] = {**pod_.metadata.annotations, **(changes or {})}
+    more = {name: text for name, text in annotations.items() if text is not None}
+    return pod(pod_.name, more=more)
 
 
 class ScreensMac:
@@ -200,3 +211,29 @@ class Host:
 
     def state(self, name: str = "job") -> Path:
         return self.control / "state" / f"ci_{name}.json"
+
+
+def nothing_runs() -> bool:
+    return asyncio.all_tasks() == {asyncio.current_task()}
+
+
+class OneRelay:
+    """One relay with its guest's screen."""
+
+    def __init__(self, clock: Clock, *, allowed: Sequence[Network] = DEFAULT_ALLOWED, mac: ScreensMac | None = None) -> None:
+        self.mac = mac or ScreensMac()
+        self.screen = self.mac.screens[PORT] = SimulatedScreen(Secret(PASSWORD), clock.random, name="job's screen")
+        self.endpoint: Endpoint | None = Endpoint(PORT, Secret(PASSWORD))
+        self.relay = Relay(
+            self.mac.as_mac,
+            clock,
+            logger("test"),
+            token_hash=hash_of(TOKEN),
+            endpoint=lambda: self.endpoint,
+            allowed=allowed,
+        )
+
+    def dial(self, source: str = PERSON) -> Viewer:
+        ours, theirs = pair()
+        self.relay.accept(theirs, source)
+        return Viewer(ours)

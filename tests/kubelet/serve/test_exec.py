@@ -126,7 +126,7 @@ async def test_a_flood_arrives_whole_and_waits_for_its_reader(stage: AgentStage)
 
 @pytest.mark.usefixtures("guest")
 async def test_a_grandchild_that_keeps_the_output_open_does_not_keep_the_client(stage: AgentStage) -> None:
-    async with stage.running("sh", "-c", "sleep 1000 & echo started") as command, asyncio.timeout(30):
+    async with stage.running("sh", "-c", "sleep 20 & echo started") as command, asyncio.timeout(30):
         await command.until_end()
         assert (command.out, command.exit_code) == (b"started\n", 0)
 

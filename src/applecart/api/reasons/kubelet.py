@@ -97,3 +97,4 @@ UNHEALTHY: Final = warning("Unhealthy", "a probe of the guest failed; the messag
 FORWARD_REFUSED: Final = warning(
     "MetricsNotForwarded", "the guest's metrics are not on the node's address; the message says why"
 )
+SCREEN_REFUSED: Final = warning("ScreenNotShown", "the guest's screen cannot be seen; the message says why")

@@ -20,6 +20,7 @@ ATTEMPTS = 3
 FIRST_PAUSE_S = 20.0  # doubled each time, with up to half of it added by chance so that hosts do not come back together
 STALL_S = 60  # under a kilobyte per second for this long is a dead connection
 CANNOT_RESUME = 33  # curl: the server does not serve ranges, or has another file now
+NOTHING_LEFT = b"416"  # HTTP: the range begins where the file ends
 
 log = logger(__name__)
 
@@ -63,14 +64,19 @@ class Download:
         """Empty when it is whole, else why not."""
         options = ("-q", "-fsS", "--proto", "=https", "--max-redirs", "0", "--max-time", f"{left_s:.0f}")
         stall = ("--speed-limit", "1024", "--speed-time", str(STALL_S))
-        resume = ("-C", "-") if partial.exists() else ()
-        argv = ["/usr/bin/curl", *options, *stall, *resume, "-o", str(partial), "-K", str(config)]
+        files = (*_resumed(partial), "-o", str(partial), "-K", str(config), "-w", "%{http_code}")
+        argv = ["/usr/bin/curl", *options, *stall, *files]
         try:
             ended = await self._mac.run(argv, deadline_s=left_s)
         except ApplecartError as error:
             return str(error)
+        if ended.out.strip() == NOTHING_LEFT:
+            return ""  # an earlier agent died between the last byte and its next step; whether it is whole, its digest says
         if ended.code == CANNOT_RESUME:
             self._files.remove(partial)
-        if ended.code:
-            return f"curl ended with code {ended.code}: {redact(ended.err[-300:].decode('utf-8', 'replace')).strip()}"
-        return "" if partial.exists() else "the server sent nothing"
+        said = redact(ended.err[-300:].decode("utf-8", "replace")).strip()
+        return f"curl ended with code {ended.code}: {said}" if ended.code else ""
+
+
+def _resumed(partial: Path) -> tuple[str, ...]:
+    return ("-C", "-") if partial.exists() else ()

@@ -76,8 +76,7 @@ class Finishing:
             except FileNotFoundError:
                 return None
         about = log.bind(uid=branch.uid, vm=branch.vm, account=branch.account)
-        image = image_id(staged)
-        if image is None:
+        if image_id(staged) is None:
             about.error("a guest left something else in place of its cache; it is not promoted")
             return None
         has_cas: bool | None = None

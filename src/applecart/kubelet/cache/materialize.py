@@ -47,7 +47,7 @@ class Materialize:
         self._cap_gib = cap_gib
         self._cas_bytes = cas_bytes
 
-    async def materialize(self, branch: Branch, account: str, share: GuestShare) -> Branch:
+    async def materialize(self, branch: Branch, account: str) -> Branch:
         """For this account; for nobody when it is empty. Raises only when not even an empty image can be made."""
         staged = self._layout.staged(branch.uid)
         generation = await self._clone(branch, account) if account else None

@@ -7,6 +7,7 @@ teardown or holds up a heartbeat. Copies of strangers' jobs begin empty and end 
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -15,13 +16,13 @@ from applecart.api import labels, names
 from applecart.api.metric_names.label_values import CacheOutcome
 from applecart.api.pods import Pod
 from applecart.clock import Clock
-from applecart.errors import ApplecartError
+from applecart.errors import ApplecartError, Transient
 from applecart.kubelet.cache.budget import GIB, split
 from applecart.kubelet.cache.converge import Converge
 from applecart.kubelet.cache.download import Download
 from applecart.kubelet.cache.finishing import Finishing
 from applecart.kubelet.cache.images import Images
-from applecart.kubelet.cache.layout import Layout, is_account, is_plain_file
+from applecart.kubelet.cache.layout import Layout, is_plain_file
 from applecart.kubelet.cache.masters import Masters
 from applecart.kubelet.cache.materialize import Materialize
 from applecart.kubelet.cache.mount import is_mounted, wait_for_mount
@@ -29,6 +30,7 @@ from applecart.kubelet.cache.promotion import read_offer, reason_to_discard
 from applecart.kubelet.cache.records import Branch, Records, Step
 from applecart.kubelet.cache.room import Room
 from applecart.kubelet.cache.sweep import sweep
+from applecart.kubelet.cache.trust import trusted_account
 from applecart.kubelet.entry import Entry, Exit, Stage
 from applecart.kubelet.guest.share import STATUS_MODE, GuestShare
 from applecart.kubelet.metrics import CacheMetrics
@@ -42,6 +44,10 @@ SHARE_NAME = "cache"
 MAX_BYTES_FILE = "cache-max-bytes"
 
 log = logger(__name__)
+
+
+class CacheSkipped(Transient):
+    """A VM does without a cache, and why."""
 
 
 class CacheVolumes:
@@ -86,6 +92,7 @@ class CacheVolumes:
             cas_bytes=self._budget.cas_bytes,
         )
         self._branches: dict[str, Branch] = {}
+        self._trusted: dict[str, str] = {}  # the account each Pod was last seen to work for
         self._told: set[str] = set()  # whose guests this agent has told that the cache is ready
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._is_settled = False
@@ -127,12 +134,10 @@ class CacheVolumes:
 
     def see(self, pod: Pod, entry: Entry, share: GuestShare) -> None:
         """At every look at a Pod whose VM runs. Does not wait: what it begins goes on beside the caller."""
-        branch = self._branches.get(entry.uid)
-        if branch is None and self._is_settled:
+        if entry.uid not in self._branches and self._is_settled:
             return
-        if branch is not None and branch.step is Step.MATERIALIZED and branch.account not in ("", trusted_account(pod)):
-            log.error("a Pod changed its account or lost its trust; its cache is nobody's", object=pod, was=branch.account)
-            self._branches[entry.uid] = self._records.write(msgspec.structs.replace(branch, account=""))
+        self._trusted[entry.uid] = trusted_account(pod)
+        self._forfeit_if_changed(entry.uid)
         if pod.labels.get(labels.RUNNER_ACCOUNT) and entry.uid not in self._tasks and entry.uid not in self._told:
             task = asyncio.create_task(self._give(pod, entry, share), name=f"cache of {entry.vm}")
             self._tasks[entry.uid] = task
@@ -143,7 +148,7 @@ class CacheVolumes:
             if not await self._is_ready() or (branch := self._branches.get(entry.uid)) is None:
                 return
             if branch.step is Step.ATTACHED:
-                branch = await self._materialize.materialize(branch, trusted_account(pod), share)
+                branch = await self._materialize.materialize(branch, trusted_account(pod))
                 self._branches[entry.uid] = branch
             if branch.step is Step.MATERIALIZED:
                 self._materialize.tell(branch, share)
@@ -157,6 +162,20 @@ class CacheVolumes:
         except Exception as error:
             log.error("a job gets no cache volume, unexpectedly", object=entry.key, vm=entry.vm, exc_info=error)
 
+    def _forfeit_if_changed(self, uid: str) -> None:
+        """A cache that was given for one account never becomes another's."""
+        branch = self._branches.get(uid)
+        if (
+            branch is None
+            or branch.step is not Step.MATERIALIZED
+            or branch.account in ("", self._trusted.get(uid, branch.account))
+        ):
+            return
+        log.error("a Pod changed its account or lost its trust; its cache is nobody's", uid=uid, was=branch.account)
+        self._branches[uid] = branch = msgspec.structs.replace(branch, account="")
+        with suppress(OSError):
+            self._records.write(branch)
+
     def _tell_unverifiable(self, uid: str, share: GuestShare, digest: str) -> None:
         if uid in self._branches:  # its guest is still there; the share may be another's by now
             self._materialize.tell_unverifiable(share, digest)
@@ -168,6 +187,7 @@ class CacheVolumes:
         await self._stop(entry.uid)
         outcome = CacheOutcome.NONE
         try:
+            self._forfeit_if_changed(entry.uid)
             if await self._is_ready() and (branch := self._branches.get(entry.uid)) is not None:
                 outcome = await self._finish(branch, exit, status)
         except (ApplecartError, OSError) as error:
@@ -211,6 +231,7 @@ class CacheVolumes:
         """One look at the disk: settle what an earlier agent left, keep room, count."""
         is_ready = await self._is_ready()
         if is_ready:
+            await self._end_strays()
             self._room.keep_watermark()
         self._metrics.root(
             is_enabled=True,
@@ -218,6 +239,12 @@ class CacheVolumes:
             resident=len(self._masters.accounts),
             free_bytes=self._room.free_bytes() if is_ready else 0,
         )
+
+    async def _end_strays(self) -> None:
+        """What could not be ended in its time."""
+        for branch in self._records.read_all():
+            if branch.uid not in self._branches:
+                await self._finishing.carry_out(branch)
 
     async def aclose(self) -> None:
         """Nothing of it runs in the agent when this returns."""
@@ -248,16 +275,6 @@ class CacheVolumes:
 
     def _forget(self, uid: str) -> None:
         self._branches.pop(uid, None)
+        self._trusted.pop(uid, None)
         self._told.discard(uid)
         self._room.release(uid)
-
-
-class CacheSkipped(ApplecartError):
-    """A VM does without a cache, and why."""
-
-
-def trusted_account(pod: Pod) -> str:
-    """Whose cache the Pod's job may change; empty when nobody's. In doubt nobody's."""
-    account = pod.labels.get(labels.RUNNER_ACCOUNT, "")
-    is_trusted = pod.labels.get(labels.RUNNER_CACHE_UNTRUSTED, "false") == "false"
-    return account if is_trusted and is_account(account) else ""

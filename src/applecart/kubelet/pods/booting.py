@@ -35,7 +35,7 @@ class Booting:
         )
         folder = host.journal.run_folder(entry)
         host.files.make_folder(folder)
-        options = RunOptions(shares=GuestShare(host.userdata, entry.vm, host.files).shares(), is_vnc=False)
+        options = RunOptions(shares=GuestShare(host.userdata, entry.vm, host.files).shares(), is_vnc=host.has_screen(pod))
         detached = await host.tart.run(entry.vm, options, folder=folder, log=host.logs / f"{entry.vm}.log")
         return host.journal.write(msgspec.structs.replace(entry, stage=Stage.RUNNING)), detached
 

@@ -3,9 +3,11 @@
 A bundle of parts and paths, nothing more. Each worker takes from it what it needs; none of them makes a part of its own.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from applecart.api.pods import Pod
 from applecart.clock import Clock
 from applecart.kube.client import Client
 from applecart.kube.events import Recorder
@@ -33,6 +35,7 @@ class Host:
     journal: Journal
     goldens: Goldens
     gui: GuiSession
+    has_screen: Callable[[Pod], bool]  # whose VMs are started so that people can look at them
     client: Client
     events: Recorder
     metrics: KubeletMetrics

@@ -9,6 +9,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -16,7 +17,7 @@ from applecart.api.pods import Pod
 from applecart.api.reasons import EventType
 from applecart.api.reasons import kubelet as reasons
 from applecart.errors import ApplecartError
-from applecart.kubelet.entry import Entry, Stage
+from applecart.kubelet.entry import Entry, Stage, Trouble
 from applecart.kubelet.pods.booting import Booting
 from applecart.kubelet.pods.host import Host
 from applecart.kubelet.pods.making import Making
@@ -37,6 +38,7 @@ class Life:
         self._host = host
         self._probes = probes
         self._changed = changed
+        self._clock_began = self._beginning_of_clock()
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
@@ -115,7 +117,7 @@ class Life:
     def _failed(self, entry: Entry, error: Exception) -> Entry:
         host = self._host
         now = host.clock.now()
-        trouble = next_trouble(entry.trouble, error, now, host.clock.random)
+        trouble = next_trouble(self._moved_with_clock(entry.trouble), error, now, host.clock.random)
         about = log.bind(entry.key, vm=entry.vm, stage=entry.stage, failure=trouble.failure)
         if isinstance(error, ApplecartError):
             about.warning("a Pod's VM could not be made", exc_info=error)
@@ -128,6 +130,14 @@ class Life:
         host.metrics.failed(self.pod, trouble.failure)
         ended = msgspec.structs.replace(entry, stage=Stage.ENDED, exit=given_up(trouble, now), trouble=trouble)
         return host.journal.write(ended)
+
+    def _moved_with_clock(self, trouble: Trouble | None) -> Trouble | None:
+        """Giving up needs time that passed: when the clock is set, the beginning of the trouble is set with it."""
+        began, self._clock_began = self._clock_began, self._beginning_of_clock()
+        return trouble and msgspec.structs.replace(trouble, since=trouble.since + (self._clock_began - began))
+
+    def _beginning_of_clock(self) -> datetime:
+        return self._host.clock.now() - timedelta(seconds=self._host.clock.monotonic())
 
     def _entry(self) -> Entry:
         entry = self._host.journal.get(self.pod.uid)

@@ -28,6 +28,7 @@ from applecart.tart.home import LocalVm
 from applecart.tart.marks import PodMark
 from applecart.tart.pulls import PullProgress
 from applecart.tart.running import running_vms
+from applecart.tart.strays import end_strays
 
 
 class ForeignVm(Permanent):
@@ -93,6 +94,8 @@ class Making:
 
     async def _clear_the_name(self, entry: Entry) -> None:
         """No VM of our name is left when this returns; Tart would replace one without a word."""
+        if entry.stage is Stage.CLONING:
+            await end_strays(self.host.mac, self.host.clock, self.host.tart.binary, entry.vm)
         found = self.host.home.vm(entry.vm)
         if found is None:
             return

@@ -1,4 +1,4 @@
-"""A Pod's status in the API: what differs, and nothing that others wrote.
+"""A Pod's status in the API: what differs, and nothing that others wrote; and what of its guest the node offers to others.
 
 The patch names the Pod's uid, so that a status never lands on another Pod of the same name.
 """
@@ -6,11 +6,13 @@ The patch names the Pod's uid, so that a status never lands on another Pod of th
 from dataclasses import dataclass
 
 from applecart.api.pods import Pod, PodStatus
+from applecart.kube.patches import Merge
 from applecart.kubelet.entry import Entry, Exit
 from applecart.kubelet.pods.host import Host
 from applecart.kubelet.pods.lives import Lives
 from applecart.kubelet.pods.status import View, pod_status, refused_status, status_patch
 from applecart.kubelet.probes.state import Health
+from applecart.kubelet.screen.screens import Screens
 from applecart.kubelet.serve.forwarder import Forwarders
 
 UNASKED = Health(ready=True, alive=True, started=True)  # a guest with an address and without probes is ready
@@ -21,9 +23,12 @@ class Publishing:
     host: Host
     lives: Lives
     forwarders: Forwarders
+    screens: Screens
 
     async def publish(self, pod: Pod, entry: Entry) -> Pod:
         """The Pod with the status that its entry calls for, durable."""
+        if entry.address and entry.exit is None:
+            await self._show_screen(pod, entry)
         return await self._write(pod, pod_status(pod, entry, await self._view(pod, entry), self.host.clock.now()))
 
     async def refuse(self, pod: Pod, end: Exit) -> Pod:
@@ -39,6 +44,17 @@ class Publishing:
             not_ready=health.sentence,
             waiting=self.lives.doing(pod.uid),
         )
+
+    async def stop(self, uid: str) -> None:
+        """Nothing of the guest is offered on the node's address any more."""
+        await self.forwarders.stop(uid)
+        await self.screens.stop(uid)
+
+    async def _show_screen(self, pod: Pod, entry: Entry) -> None:
+        changes = await self.screens.sync(pod, entry.vm, self.host.logs / f"{entry.vm}.log")
+        if changes is not None:
+            metadata = {"uid": pod.uid, "annotations": dict(changes)}
+            await self.host.client.patch(Pod, pod.key, Merge({"metadata": metadata}))
 
     async def _write(self, pod: Pod, status: PodStatus) -> Pod:
         patch = status_patch(pod.status, status, pod.uid)

@@ -102,7 +102,7 @@ class PodReconciler:
 
     async def _clear_away(self, pod: Pod, entry: Entry) -> Result:
         """The API holds the Pod's end, so its VM may go."""
-        await self._lives.stop(entry.uid)
+        await self._stop_life(entry.uid)
         with self._host.metrics.waiting("teardown", entry.key):
             await Stopping(self._host).stop(entry, _grace_s(pod))
             await Stopping(self._host).remove(entry)
@@ -131,7 +131,7 @@ class PodReconciler:
         return DONE
 
     async def _tear_down(self, pod: Pod, entry: Entry) -> None:
-        await self._lives.stop(entry.uid)
+        await self._stop_life(entry.uid)
         entry = self._host.journal.get(entry.uid) or entry
         if entry.stage is Stage.RUNNING:
             killing = reasons.KILLING
@@ -147,6 +147,10 @@ class PodReconciler:
                     await self._publishing.publish(pod, entry)
             await Stopping(self._host).remove(entry)
         self._host.metrics.vm_gone(entry.vm)
+
+    async def _stop_life(self, uid: str) -> None:
+        await self._lives.stop(uid)
+        await self._publishing.stop(uid)
 
     def _entry_of_a_lost_journal(self, pod: Pod) -> Entry | None:
         entry = new_entry(pod, self._host)
@@ -168,7 +172,7 @@ class PodReconciler:
         """Pods of this name that the API has no longer: their VMs go before anything else gets the name."""
         for entry in self._host.journal:
             if entry.key == key and (pod is None or entry.uid != pod.uid):
-                await self._lives.stop(entry.uid)
+                await self._stop_life(entry.uid)
                 entry = self._host.journal.get(entry.uid) or entry
                 with self._host.metrics.waiting("teardown", entry.key):
                     await Stopping(self._host).stop(entry, 0)

@@ -8,7 +8,6 @@ its Pod allows are ended by us, and the Pod's status says why.
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 
 import msgspec
 
@@ -87,9 +86,10 @@ class Watching:
                 group.create_task(TokenKeeper(self.host.client, self.host.clock).keep(self.pod, share))
 
     async def _until_booted(self, entry: Entry) -> Entry:
+        give_up_s = self.host.clock.monotonic() + self._boot_left_s(entry)  # the wall clock may be set meanwhile
         with self.host.metrics.waiting("boot", entry.key):
             while not (address := await self._look(entry)):
-                if self.host.clock.now() >= self._boot_deadline(entry) and entry.booted_at is None:
+                if self.host.clock.monotonic() >= give_up_s and entry.booted_at is None:
                     self.host.metrics.boot_timed_out(self.pod)
                     minutes = self.host.boot_deadline_s / 60
                     self.end(
@@ -100,8 +100,11 @@ class Watching:
                 await asyncio.sleep(ADDRESS_PAUSE_S)
         return self._note(entry, address)
 
-    def _boot_deadline(self, entry: Entry) -> datetime:
-        return (entry.started_at or self.host.clock.now()) + timedelta(seconds=self.host.boot_deadline_s)
+    def _boot_left_s(self, entry: Entry) -> float:
+        """Only the wall clock knows since when a VM boots that an earlier agent started."""
+        now = self.host.clock.now()
+        boots_s = max(0.0, (now - (entry.started_at or now)).total_seconds())
+        return max(0.0, self.host.boot_deadline_s - boots_s)
 
     async def _look(self, entry: Entry) -> str:
         try:

@@ -1,0 +1,211 @@
+"""The disk for caches of a simulated Mac, and the programs that work on it: cp, chmod, stat, hdiutil, curl.
+
+A simulated disk image is a sparse file: what it holds as JSON at its beginning, and the length of a real one. It is whole when
+its length is the one it names, so a copy or a download that was cut off shows. `cp` follows links, as the real one does.
+Clones share their blocks, so images with the same contents are counted once.
+"""
+
+import asyncio
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from applecart.sim.tart.interpreter import suffer
+from applecart.sim.tart.refusals import Refused
+from applecart.sim.tart.world import World
+from applecart.tart.mac import Disk
+
+NAMES = frozenset({"cp", "chmod", "stat", "hdiutil", "curl"})
+BOOT_DEVICE, CACHE_DEVICE = 16777230, 16777242
+EMPTY_BYTES = 40 << 20  # of a fresh sparse image
+LONGEST_HEADER_BYTES = 1 << 20
+COPY_S = 0.05
+TRANSFER_STEP_S = 1.0
+CURL_HTTP, CURL_PARTIAL, CURL_NO_RANGE, CURL_BAD_PROTOCOL = 22, 18, 33, 1
+
+
+class Image(msgspec.Struct, frozen=True):
+    """What a sparse image holds: files by path, with their sizes."""
+
+    files: dict[str, int] = {}
+    size_bytes: int = EMPTY_BYTES
+    volume: str = "TuistCache"
+
+
+@dataclass
+class Remote:
+    """An image that curl can fetch."""
+
+    image: Image
+    bytes_per_s: int = 100 << 20
+    serves_ranges: bool = True
+    status: int = 200
+    breaks_at: list[int] = field(default_factory=list)  # how many bytes arrive in each attempt before the connection breaks
+    asked_from: list[int] = field(default_factory=list)  # the first byte of every attempt
+
+
+@dataclass
+class CacheDisk:
+    root: Path | None = None
+    is_mounted: bool = False
+    quota_bytes: int = 80 << 30
+    other_bytes: int = 0
+    remotes: dict[str, Remote] = field(default_factory=dict)
+    attached: dict[str, Path] = field(default_factory=dict)  # images by mount point
+
+    def mount(self, root: Path, quota_bytes: int = 80 << 30) -> None:
+        root.mkdir(parents=True, exist_ok=True)
+        self.root, self.is_mounted, self.quota_bytes = root, True, quota_bytes
+
+    def holds(self, path: Path) -> bool:
+        return self.is_mounted and self.root is not None and path.is_relative_to(self.root)
+
+    def disk(self) -> Disk:
+        used: dict[str, int] = {}
+        for folder, _, names in os.walk(self.root or ""):
+            for name in names:
+                path = Path(folder) / name
+                if path.suffix in (".sparseimage", ".part") and not path.is_symlink():
+                    length = path.stat().st_size
+                    used[f"{length}/{_header(path)!r}"] = length
+        return Disk(self.quota_bytes, max(0, self.quota_bytes - self.other_bytes - sum(used.values())))
+
+    async def run(self, argv: Sequence[str], world: World) -> int:
+        name = os.path.basename(argv[0])
+        words = list(argv[1:])
+        try:
+            await suffer(world, name, words, "before")
+            code = await self._do(name, words, world)
+            await suffer(world, name, words, "after")
+        except Refused as refused:
+            await world.streams.err(refused.text.encode(errors="replace") + b"\n")
+            return refused.code
+        except OSError as error:
+            await world.streams.err(f"{name}: {error.filename}: {error.strerror}\n".encode(errors="replace"))
+            return 1
+        return code
+
+    async def _do(self, name: str, words: list[str], world: World) -> int:
+        match name, words:
+            case "cp", ["-c", source, target]:
+                await _clone(Path(source), Path(target))
+            case "chmod", [mode, path]:
+                os.chmod(path, int(mode, 8))
+            case "stat", ["-f", "%d", *paths]:
+                await world.say("\n".join(str(self._device(Path(path))) for path in paths))
+            case "hdiutil", ["create", *_, target]:
+                if os.path.lexists(target):
+                    raise Refused(1, "hdiutil: create failed - File exists")
+                await asyncio.sleep(COPY_S)
+                write_image(Path(target), Image())
+            case "hdiutil", ["attach", *options, image]:
+                await asyncio.sleep(COPY_S)
+                self._attach(Path(image), Path(options[options.index("-mountpoint") + 1]))
+            case "hdiutil", ["detach", mount, *_]:
+                self._detach(Path(mount))
+            case "curl", _:
+                return await self._curl(words, world)
+            case _:
+                raise Refused(64, f"usage: {name}: {' '.join(words)}")
+        return 0
+
+    def _device(self, path: Path) -> int:
+        path.stat()
+        return CACHE_DEVICE if self.holds(path) else BOOT_DEVICE
+
+    def _attach(self, image: Path, mount: Path) -> None:
+        found = read_image(image)
+        if found is None:
+            raise Refused(1, "hdiutil: attach failed - image not recognized")
+        self.attached[str(mount)] = image
+        for name, size_bytes in found.files.items():
+            path = mount / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as file:
+                file.truncate(size_bytes)
+
+    def _detach(self, mount: Path) -> None:
+        if self.attached.pop(str(mount), None) is None:
+            raise Refused(1, "hdiutil: detach failed - No such file or directory")
+        for path in mount.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    async def _curl(self, words: list[str], world: World) -> int:
+        target = Path(words[words.index("-o") + 1])
+        config = Path(words[words.index("-K") + 1]).read_text()
+        found = re.fullmatch(r'url = "([^"\\\n]*)"\n', config)
+        remote = self.remotes.get(found[1]) if found else None
+        if found is None or not found[1].startswith("https://"):
+            return CURL_BAD_PROTOCOL
+        begin = target.stat().st_size if "-C" in words and target.exists() else 0
+        status = 404 if remote is None else remote.status
+        if remote is not None and status == 200 and begin and begin >= remote.image.size_bytes:
+            status = 416
+        if "-w" in words and status != 200:
+            await world.streams.out(str(status).encode())
+        if remote is None or status != 200:
+            await world.streams.err(f"curl: (22) The requested URL returned error: {status}\n".encode())
+            return CURL_HTTP
+        remote.asked_from.append(begin)
+        if begin and not remote.serves_ranges:
+            await world.streams.err(b"curl: (33) HTTP server doesn't seem to support byte ranges. Cannot resume.\n")
+            return CURL_NO_RANGE
+        return await _transfer(remote, target, begin, world)
+
+
+async def _transfer(remote: Remote, target: Path, begin: int, world: World) -> int:
+    end = remote.image.size_bytes
+    stop = min(end, begin + remote.breaks_at.pop(0)) if remote.breaks_at else end
+    have = begin
+    while True:
+        have = min(stop, have + int(remote.bytes_per_s * TRANSFER_STEP_S))
+        write_image(target, remote.image, have)
+        if have >= stop:
+            break
+        await asyncio.sleep(TRANSFER_STEP_S)
+    if stop < end:
+        await world.streams.err(f"curl: (18) transfer closed with {end - stop} bytes remaining to read\n".encode())
+        return CURL_PARTIAL
+    await world.streams.out(b"200")
+    return 0
+
+
+def is_known(argv: Sequence[str]) -> bool:
+    return os.path.basename(argv[0]) in NAMES
+
+
+def write_image(path: Path, image: Image, length: int | None = None) -> None:
+    """As far as it got; all of it when no length is given."""
+    header = msgspec.json.encode(image)
+    with path.open("r+b" if path.exists() else "w+b") as file:
+        file.write(header)
+        file.truncate(max(len(header), image.size_bytes if length is None else length))
+
+
+def read_image(path: Path) -> Image | None:
+    """None for a file that is no whole image."""
+    try:
+        found = msgspec.json.decode(_header(path), type=Image)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return found if path.stat().st_size == max(found.size_bytes, len(msgspec.json.encode(found))) else None
+
+
+def _header(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(LONGEST_HEADER_BYTES).partition(b"\0")[0]
+
+
+async def _clone(source: Path, target: Path) -> None:
+    header, length = _header(source), source.stat().st_size
+    with target.open("wb") as file:
+        file.write(header)
+        file.truncate(max(len(header), length // 2))
+        file.flush()
+        await asyncio.sleep(COPY_S)
+        file.truncate(length)

@@ -73,9 +73,9 @@ class Agent:
         files = files or Files()
         for folder in (options.state_dir, options.userdata_dir, options.vm_log_dir):
             files.make_folder(folder)
-        tart = Tart(mac, options.tart_binary, options.tart_home, clock)
-        home = Home(options.tart_home)
         measured = KubeletMetrics(metrics, clock)
+        tart = Tart(mac, options.tart_binary, options.tart_home, clock, on_call=measured.tart_called)
+        home = Home(options.tart_home)
         self.options = options
         self.screens = Screens(
             mac,

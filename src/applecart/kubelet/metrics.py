@@ -148,8 +148,8 @@ class KubeletMetrics:
     def garbage_deleted(self, kind: str) -> None:
         self._garbage.of(Garbage(kind)).inc()
 
-    def tart_called(self, operation: str, outcome: CallOutcome, took_s: float) -> None:
-        self._calls.of(operation, outcome).observe(max(0.0, took_s))
+    def tart_called(self, operation: str, outcome: str, took_s: float) -> None:
+        self._calls.of(operation, CallOutcome(outcome)).observe(max(0.0, took_s))
 
     def node_checked(self, check: str, is_good: bool) -> None:
         self._checks.of(check).set(is_good)

@@ -99,10 +99,8 @@ class CacheDisk:
             case "stat", ["-f", "%d", *paths]:
                 await world.say("\n".join(str(self._device(Path(path))) for path in paths))
             case "hdiutil", ["create", *_, target]:
-                if os.path.lexists(target):
-                    raise Refused(1, "hdiutil: create failed - File exists")
                 await asyncio.sleep(COPY_S)
-                write_image(Path(target), Image())
+                _create(Path(target))
             case "hdiutil", ["attach", *options, image]:
                 await asyncio.sleep(COPY_S)
                 self._attach(Path(image), Path(options[options.index("-mountpoint") + 1]))
@@ -137,12 +135,11 @@ class CacheDisk:
 
     async def _curl(self, words: list[str], world: World) -> int:
         target = Path(words[words.index("-o") + 1])
-        config = Path(words[words.index("-K") + 1]).read_text()
-        found = re.fullmatch(r'url = "([^"\\\n]*)"\n', config)
-        remote = self.remotes.get(found[1]) if found else None
-        if found is None or not found[1].startswith("https://"):
+        url = _configured_url(Path(words[words.index("-K") + 1]))
+        if not url.startswith("https://"):
             return CURL_BAD_PROTOCOL
-        begin = target.stat().st_size if "-C" in words and target.exists() else 0
+        remote = self.remotes.get(url)
+        begin = _length(target) if "-C" in words else 0
         status = 404 if remote is None else remote.status
         if remote is not None and status == 200 and begin and begin >= remote.image.size_bytes:
             status = 416
@@ -201,8 +198,23 @@ def _header(path: Path) -> bytes:
         return file.read(LONGEST_HEADER_BYTES).partition(b"\0")[0]
 
 
+def _configured_url(config: Path) -> str:
+    found = re.fullmatch(r'url = "([^"\\\n]*)"\n', config.read_text())
+    return found[1] if found else ""
+
+
+def _length(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _create(target: Path) -> None:
+    if os.path.lexists(target):
+        raise Refused(1, "hdiutil: create failed - File exists")
+    write_image(target, Image())
+
+
 async def _clone(source: Path, target: Path) -> None:
-    header, length = _header(source), source.stat().st_size
+    header, length = _header(source), _length(source)
     with target.open("wb") as file:
         file.write(header)
         file.truncate(max(len(header), length // 2))

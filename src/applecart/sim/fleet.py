@@ -63,6 +63,7 @@ class FleetMac:
         self.options = options_in(folder, name, flags)
         self.mac = SimulatedMac(self.options.tart_home, clock, name=name, pace=pace, env=env)
         self.mac.before_call = self._forget_old_calls
+        # Of the agent that runs now; whoever wants it served enters it.
         self.page = ObserveServer(Metrics(), ready={"agent": self._why_not_ready})
         self.agent: Agent | None = None
         self._client = client
@@ -71,25 +72,29 @@ class FleetMac:
     async def run(self) -> None:
         """Until cancelled; then the Mac is without power."""
         try:
-            async with self.page:
-                while True:
+            while True:
+                try:
                     await self._run_agent()
-                    await asyncio.sleep(RESTART_AFTER_S)
+                except Exception as error:
+                    log.error("an agent failed and is started again", node=self.name, exc_info=only_one(error))
+                await asyncio.sleep(RESTART_AFTER_S)
         finally:
             await self.mac.reboot()
 
     async def _run_agent(self) -> None:
+        """Returns when a fault of the simulation killed it, and raises what it failed with."""
         killed = asyncio.Event()
         self.mac.on_kill_agent = killed.set
         self.mac.start_agent()
         self.page.metrics = Metrics()
         agent = Agent(self.options, LOOPBACK, self._client, self.mac, self._clock, self.page.metrics)
-        self.agent = agent
         running, dying = asyncio.create_task(agent.run()), asyncio.create_task(killed.wait())
         try:
+            self.agent = agent
             await asyncio.wait((running, dying), return_when=asyncio.FIRST_COMPLETED)
-            error = running.exception() if running.done() else None
-            log.error("the agent ended and is started again", node=self.name, exc_info=error and only_one(error))
+            if running.done():
+                running.result()
+            log.warning("an agent was killed and is started again", node=self.name)
         finally:
             running.cancel()
             dying.cancel()

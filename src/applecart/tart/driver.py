@@ -6,11 +6,12 @@ it started. No secret is ever an argument. Commands that clean Tart's `tmp` neve
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 from applecart.clock import Clock
-from applecart.errors import DeadlineExceeded
+from applecart.errors import BadInput, DeadlineExceeded
 from applecart.tart.classify import exec_failure, failure
 from applecart.tart.deadlines import Deadlines
 from applecart.tart.failures import NoAddress, PullStalled, TartFailed, TartHung, VmMissing, VmNotRunning
@@ -21,6 +22,7 @@ from applecart.tart.pulls import LOOK_EVERY_S, ProgressReader, PullProgress, Sta
 from applecart.tart.registry_login import RegistryLogin
 from applecart.tart.run_options import RunOptions
 
+T = TypeVar("T")
 OnProgress = Callable[[PullProgress], None]
 OnCall = Callable[[str, str, float], None]  # the command, one of the three outcomes, seconds
 OK, FAILED, HUNG = "ok", "failed", "hung"
@@ -99,7 +101,7 @@ class Tart:
         """Returns once it is started, at most once per folder; whether the VM lives is for the caller to watch."""
         argv = [self.binary, "run", vm, *options.words()]
         async with self._partials.cleaning():
-            return await self.mac.start(argv, folder=folder, log=log, env=self._env(options.environment()))
+            return await _runnable(self.mac.start(argv, folder=folder, log=log, env=self._env(options.environment())))
 
     async def stop(self, vm: str, *, grace_s: float = 30) -> None:
         """Cuts the power after the grace. A VM that does not run, or is not there, is stopped."""
@@ -170,7 +172,7 @@ class Tart:
     ) -> Ended:
         began_s = self._clock.monotonic()
         try:
-            ended = await self.mac.run([self.binary, *words], deadline_s=deadline_s, env=self._env(env or {}))
+            ended = await _runnable(self.mac.run([self.binary, *words], deadline_s=deadline_s, env=self._env(env or {})))
         except DeadlineExceeded:
             self._tell(words[0], HUNG, began_s)
             raise TartHung(f"tart {words[0]} of {target} did not end within {deadline_s:g} s and was killed") from None
@@ -179,7 +181,7 @@ class Tart:
 
     def _in_background(self, words: Sequence[str], env: Mapping[str, str], reader: ProgressReader) -> asyncio.Task[Ended]:
         run = self.mac.run([self.binary, *words], deadline_s=None, env=self._env(env), on_output=reader.feed)
-        return asyncio.ensure_future(run)
+        return asyncio.ensure_future(_runnable(run))
 
     async def _finished(self, op: str, task: asyncio.Task[Ended], reader: ProgressReader, stall_s: float) -> bool:
         """False when it stands still; it runs on then."""
@@ -200,6 +202,14 @@ class Tart:
 
     def _env(self, more: Mapping[str, str]) -> dict[str, str]:
         return {"TART_HOME": str(self.home), **more}
+
+
+async def _runnable(call: Coroutine[Any, Any, T]) -> T:
+    """A Tart that is missing is a fault of the host, not of the Pod that needs it."""
+    try:
+        return await call
+    except BadInput as error:
+        raise TartFailed(f"Tart cannot be run on this host: {error}") from None
 
 
 def _expect_success(op: str, target: str, ended: Ended) -> None:

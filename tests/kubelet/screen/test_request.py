@@ -65,7 +65,7 @@ def test_what_is_no_plain_file_is_refused_and_never_waited_for(tmp_path: Path, k
         os.mkfifo(file)
     else:
         file.mkdir()
-    with pytest.raises(BadInput, match="no plain file"):
+    with pytest.raises(BadInput, match="cannot be read"):
         request_of(pod(), tmp_path)
 
 

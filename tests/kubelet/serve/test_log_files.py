@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.kubelet.serve.log_files import MOST_BYTES, NEVER, LogFile, instant, open_plain
+from applecart.kubelet.serve.log_files import MOST_BYTES, NEVER, LogFile, instant
 
 NAME = "runner.log"
 
@@ -48,7 +48,6 @@ def test_only_a_plain_file_is_read_and_nothing_waits(tmp_path: Path, make: Calla
     share = tmp_path / "share"
     share.mkdir()
     make(share)
-    assert open_plain(share, NAME) == -1
     log = LogFile((share, NAME))
     assert not log.refresh()
     assert (log.read(0, 10), log.size, log.changed_at) == (b"", 0, NEVER)

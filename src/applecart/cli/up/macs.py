@@ -11,6 +11,7 @@ from pathlib import Path
 
 from applecart.api import labels
 from applecart.api.conditions import READY
+from applecart.api.meta import Key
 from applecart.api.nodes import Node
 from applecart.cli.background import in_background
 from applecart.cli.up.apis import AgentAccess
@@ -20,6 +21,7 @@ from applecart.clock import Clock
 from applecart.embedded.trust.pki import Authority, write_pair
 from applecart.embedded.trust.private_file import make_private_folder
 from applecart.kube.client import Client
+from applecart.kube.errors import NotFound
 from applecart.sim.fleet import LOOPBACK, FleetMac
 from applecart.sim.tart.registry import PATH_VARIABLE
 
@@ -37,6 +39,7 @@ async def running_macs(
 ) -> AsyncIterator[list[FleetMac]]:
     """`admin` gives the agents their rights and is not used by them."""
     machines = mac_names(count)
+    await retire(admin, data, machines)
     await grant(admin, machines)
     async with AsyncExitStack() as stack:
         macs: list[FleetMac] = []
@@ -48,8 +51,17 @@ async def running_macs(
             flags = [f"--node-labels={labels.FLEET}={FLEET}", *_endpoint_flags(folder, access.authority, clock)]
             env = {PATH_VARIABLE: str((data / "macs" / "registry.json").absolute())}
             macs.append(FleetMac(folder, machine, client, clock, flags=flags, env=env))
+            await stack.enter_async_context(macs[-1].page)
         await stack.enter_async_context(in_background(*(mac.run for mac in macs)))
         yield macs
+
+
+async def retire(admin: Client, data: Path, machines: Sequence[str]) -> None:
+    """Macs of an earlier start that had more of them are gone for good, and so are their Nodes; their folders stay."""
+    known = (folder.name for folder in (data / "macs").glob("mac-*"))
+    for machine in sorted(set(known) - set(machines)):
+        with suppress(NotFound):
+            await admin.delete(Node, Key("", machine))
 
 
 def _endpoint_flags(folder: Path, authority: Authority, clock: Clock) -> list[str]:

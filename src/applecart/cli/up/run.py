@@ -63,7 +63,7 @@ MEANS = {
 )
 @click.option("--kubeconfig", metavar="FILE", help="With --api external: instead of KUBECONFIG, the Pod or ~/.kube/config.")
 @click.option("--context", metavar="NAME", help="With --api external: instead of the current context.")
-@click.option("--data", metavar="DIR", default="build/up", show_default=True, help="Where the started API keeps its data.")
+@click.option("--data", metavar="DIR", default="build/up", show_default=True, help="Where what is started keeps its data.")
 @click.option("--api-port", type=click.IntRange(0, 65535), default=0, help="Of the embedded API, on loopback; 0 for any.")
 @click.option("--controllers/--no-controllers", default=None, help="Run our small controllers. Default: unless external.")
 @click.option(
@@ -127,7 +127,7 @@ async def run(options: Options, clock: Clock) -> None:
         sweep = (Sweep(api.client, clock, metrics=metrics, ages=ages).run,) if frees_stuck_pods(chosen, options) else ()
         await running.enter_async_context(in_background(fleet.run, *sweep, *api.work))
         macs: list[FleetMac] = []
-        if count and api.agents:
+        if api.agents:
             macs = await running.enter_async_context(running_macs(count, options.data, api.client, api.agents, clock))
         await first_of(stopping.wait(), _started(fleet, api.client, macs))
         if stopping.is_set():

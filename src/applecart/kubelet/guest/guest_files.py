@@ -9,8 +9,6 @@ nothing here waits for a guest.
 import errno
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -59,8 +57,11 @@ def read_from(folder: Path, name: str, offset: int, limit_bytes: int) -> GuestFi
 
 def _told(folder: Path, name: str, offset: int | None, limit_bytes: int) -> GuestFile | None:
     try:
-        with _opened(folder, name) as (handle, found):
+        handle, found = open_plain(folder, name)
+        try:
             return _piece(handle, found, offset, limit_bytes)
+        finally:
+            os.close(handle)
     except FileNotFoundError:
         return None
     except (Refused, OSError) as error:
@@ -68,8 +69,8 @@ def _told(folder: Path, name: str, offset: int | None, limit_bytes: int) -> Gues
         return None
 
 
-@contextmanager
-def _opened(folder: Path, name: str) -> Iterator[tuple[int, os.stat_result]]:
+def open_plain(folder: Path, name: str) -> tuple[int, os.stat_result]:
+    """A handle, which the caller closes, and what it is of. Raises FileNotFoundError, or Refused for what may not be read."""
     if not name or name in (".", "..") or "/" in name or "\0" in name:
         raise Refused("it is not the name of a file")
     inside = os.open(folder, _FOLDER)
@@ -82,9 +83,10 @@ def _opened(folder: Path, name: str) -> Iterator[tuple[int, os.stat_result]]:
     finally:
         os.close(inside)
     try:
-        yield handle, _checked(os.fstat(handle))
-    finally:
+        return handle, _checked(os.fstat(handle))
+    except BaseException:
         os.close(handle)
+        raise
 
 
 def _checked(found: os.stat_result) -> os.stat_result:

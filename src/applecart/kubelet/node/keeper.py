@@ -28,7 +28,9 @@ from applecart.observe.logs import logger
 
 HEARTBEAT_S = 300.0  # the Lease beats; a status that did not change is only confirmed
 LOOK_EVERY_S = 10.0  # at what the host offers; costs no call when nothing differs
-SETTLE_S = 1.0  # between two rounds: a fight with another writer must not become a load
+# Between rounds that follow each other: at a start Ready comes right after registration, while a fight with another writer
+# soon has less than one round a second and never becomes a load.
+SETTLE = Pace(first_s=0.05, longest_s=2.0)
 PACE = Pace(first_s=0.5, longest_s=30.0)
 
 log = logger(__name__)
@@ -78,7 +80,7 @@ class NodeKeeper:
             await self._keep()
 
     async def _keep(self) -> None:
-        failures = 0
+        failures = rounds = 0
         while True:
             self._wake.clear()
             try:
@@ -89,12 +91,13 @@ class NodeKeeper:
                 await asyncio.sleep(PACE.wait_s(failures, self._clock.random))
                 continue
             failures, self._complaint = 0, ""
-            await asyncio.sleep(SETTLE_S)
+            rounds += 1
+            await asyncio.sleep(SETTLE.wait_s(rounds, self._clock.random))
             try:
                 async with asyncio.timeout(LOOK_EVERY_S):
                     await self._wake.wait()
             except TimeoutError:
-                pass
+                rounds = 0
 
     async def reconcile(self) -> None:
         """One round: no call when the watched Node is as it must be."""

@@ -57,7 +57,7 @@ class Ending:
         took = (end.at or self.host.clock.now()) - (entry.started_at or self.host.clock.now())
         if took > START_WINDOW:
             return
-        failure = start_failure("\n".join(self._last_lines(entry)), end.code)
+        failure = start_failure("\n".join(self._last_lines(entry)), end.code, entry.vm)
         self.host.metrics.boot_refused(pod)
         self.host.journal.write(msgspec.structs.replace(entry, stage=Stage.CLONING))
         raise failure

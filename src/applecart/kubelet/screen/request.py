@@ -16,8 +16,8 @@ from applecart.api import annotations as names
 from applecart.api.meta import Key
 from applecart.api.pods import Pod
 from applecart.errors import BadInput
+from applecart.kubelet.guest.guest_files import Refused, open_plain
 from applecart.kubelet.screen.token import read_hash
-from applecart.kubelet.serve.log_files import open_plain
 
 LONGEST_REQUEST_BYTES = 256  # a hash has 43 characters
 SHOWN = (names.VNC_STATE, names.VNC_RELAY_HOST, names.VNC_RELAY_PORT, names.VNC_RELAY_READY_AT)
@@ -58,9 +58,12 @@ def request_of(pod: Pod, requests: Path) -> Request | None:
 def _operators(requests: Path, name: str) -> Request | None:
     if not os.path.lexists(requests / name):
         return None
-    handle = open_plain(requests, name)
-    if handle < 0:
-        raise BadInput(f"the request {requests / name} is no plain file that the agent can read; write it as the agent's user")
+    try:
+        handle, _ = open_plain(requests, name)
+    except (OSError, Refused) as error:
+        raise BadInput(
+            f"the request {requests / name} cannot be read ({error}); write a plain file as the agent's user"
+        ) from None
     try:
         text = os.read(handle, LONGEST_REQUEST_BYTES).decode("ascii", "replace")
     finally:

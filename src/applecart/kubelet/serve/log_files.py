@@ -6,15 +6,15 @@ read from its beginning.
 """
 
 import os
-import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from applecart.kubelet.guest.guest_files import Refused, open_plain
+
 MOST_BYTES = 16 << 20  # of what is there already; logs are for people, and the agent is small
 NEVER = datetime.min.replace(tzinfo=UTC)
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class LogFile:
@@ -74,31 +74,11 @@ class LogFile:
     def _open(self) -> int:
         # Once one of them was read, another is another log: a copy would show everything a second time.
         for folder, name in self._choices:
-            handle = open_plain(folder, name)
-            if handle >= 0:
+            with suppress(OSError, Refused):
+                handle, _ = open_plain(folder, name)
                 self._choices = ((folder, name),)
                 return handle
         return -1
-
-
-def open_plain(folder: Path, name: str) -> int:
-    """A handle, or -1 when there is no plain file of this name with no other name."""
-    try:
-        parent = os.open(folder, _FLAGS | os.O_DIRECTORY)
-    except OSError:
-        return -1
-    try:
-        handle = os.open(name, _FLAGS, dir_fd=parent)
-    except OSError:
-        return -1
-    finally:
-        os.close(parent)
-    with suppress(OSError):
-        status = os.fstat(handle)
-        if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
-            return handle
-    os.close(handle)
-    return -1
 
 
 def instant(seconds: float) -> datetime:

@@ -1,0 +1,243 @@
+"""Incidents of images, goldens and garbage collection: nothing is pulled twice, nothing of others is touched."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from applecart.api.pods import RUNNING, SUCCEEDED
+from applecart.clock import Clock
+from applecart.kubelet.entry import Stage
+from applecart.sim.tart.faults import Fault
+from applecart.sim.tart.store import read_config
+from tests.kubelet.incidents.scene import (
+    GB,
+    calls,
+    delete,
+    events,
+    go_wrong,
+    image_bytes,
+    job,
+    person_runs,
+    scene,
+    waiting_reason,
+    within,
+)
+from tests.kubelet.world import IMAGE, World, vm_pod
+from tests.virtual_time import elapse
+
+TAG = "ghcr.io/acme/runner:latest"
+DAY_S = 86_400
+
+
+def _image(number: int) -> str:
+    return f"ghcr.io/acme/runner-{number}@sha256:" + f"{number:x}" * 64
+
+
+def _goldens(here: World) -> list[str]:
+    return [vm for vm in here.mac.vms() if vm.startswith("tuist-golden-")]
+
+
+async def _finish(here: World, name: str, image: str = IMAGE) -> None:
+    """A job of that image, from creation to deletion."""
+    await here.create(job(name, runs_s=1, image=image))
+    await here.until_phase(name, SUCCEEDED, within_s=7200)
+    await delete(here, name)
+    await here.until_gone(name)
+
+
+async def test_every_job_after_the_first_starts_without_a_pull(tmp_path: Path, clock: Clock) -> None:
+    """Incident 21: every job pulled 41 GB again, 14 TB a day, and waited seven minutes for it."""
+    async with scene(tmp_path, clock) as here:
+        image_bytes(here, 40 * GB)
+        here.start_agent()
+        await _finish(here, "job-0")
+        for number in range(1, 6):
+            await here.create(job(f"job-{number}", runs_s=1))
+            with within(here, 15):
+                await here.until_phase(f"job-{number}", SUCCEEDED)
+            await delete(here, f"job-{number}")
+            await elapse(400)  # the collector comes by
+        assert len(calls(here, "pull")) == 1
+
+
+async def test_a_tag_that_moved_gives_its_new_content_to_the_next_pod(tmp_path: Path, clock: Clock) -> None:
+    """Incident 23 and weakness 6: a tag is not what the store knows; its old content was served for ever, or deleted daily."""
+    async with scene(tmp_path, clock) as here:
+        here.start_agent()
+        await here.create(vm_pod("old", image=TAG))
+        await here.until_phase("old", RUNNING)
+        await elapse(2 * DAY_S)
+        assert len(calls(here, "pull")) == 1
+        assert len(_goldens(here)) == 1
+        here.mac.registry.move(TAG)
+        await _finish(here, "new", image=TAG)
+        assert len(_goldens(here)) == 2
+        assert here.mac.running() == ["ci-old"]
+
+
+async def test_every_clone_has_an_identity_of_its_own(tmp_path: Path, clock: Clock) -> None:
+    """Incident 32: clones shared one serial number, and Apple's asset checks failed in up to half of the jobs."""
+    async with scene(tmp_path, clock) as here:
+        here.start_agent()
+        for name in ("job-1", "job-2"):
+            await here.create(vm_pod(name))
+            await here.until_phase(name, RUNNING)
+        configs = [read_config(here.mac.store.vms / vm) for vm in here.mac.vms()]
+        assert len(configs) == 3
+        assert len({config.serial for config in configs}) == len({config.ecid for config in configs}) == 3
+
+
+async def test_a_clone_that_cannot_get_an_identity_runs_and_its_pod_says_so(tmp_path: Path, clock: Clock) -> None:
+    """Incident 32: a job without Xcode can do without."""
+    async with scene(tmp_path, clock) as here:
+        go_wrong(here, Fault(on="set", kind="fail", times=1, text="no"))
+        here.start_agent()
+        await here.create(vm_pod())
+        await here.until_phase("job-1", RUNNING)
+        assert "IdentityRegenSkipped" in await events(here)
+
+
+# What is not ours
+
+
+@pytest.mark.parametrize("flags", [(), ("--disable-vm-gc",)], ids=["collector on", "collector off"])
+async def test_a_builders_vm_survives_ten_minutes_of_being_pushed(flags: tuple[str, ...], tmp_path: Path, clock: Clock) -> None:
+    """Incident 27: the collector deleted a VM that was being pushed; the push died at its last file, again and again."""
+    async with scene(tmp_path, clock, *flags) as here:
+        await person_runs(here, "create", "builder")
+        go_wrong(here, Fault(on="push", kind="slow", bytes_per_s=GB // 600))
+        here.start_agent()
+        push = asyncio.create_task(person_runs(here, "push", "builder", "ghcr.io/acme/built:1"))
+        await elapse(60)
+        await _finish(here, "job-1")
+        await here.kill_agent()
+        here.mac.start_agent()  # the person's own program is not the agent's
+        here.start_agent()
+        ended = await push
+        assert ended.code == 0, ended.err
+        assert "builder" in here.mac.vms()
+        assert clock.monotonic() > 600
+
+
+async def test_nothing_that_others_made_is_touched_by_an_agent_that_collects(tmp_path: Path, clock: Clock) -> None:
+    """Weakness 26: every local VM that no Pod explained was deleted; a name like ours proves nothing either."""
+    async with scene(tmp_path, clock) as here:
+        theirs = ["builder", "ci-nobody", "tuist-golden-0123456789abcdef"]
+        for vm in theirs:
+            await person_runs(here, "create", vm)
+        await person_runs(here, "pull", "ghcr.io/acme/theirs:1")
+        here.start_agent()
+        await _finish(here, "job-1")
+        here.mac.fill_disk(5 * GB)
+        await elapse(2 * DAY_S)
+        assert set(theirs) <= set(here.mac.vms())
+        listed = await person_runs(here, "list", "--source", "oci", "--quiet")
+        assert b"ghcr.io/acme/theirs:1" in listed.out
+
+
+async def test_a_pod_whose_name_is_taken_by_a_foreign_vm_fails_and_leaves_it_alone(tmp_path: Path, clock: Clock) -> None:
+    """Weakness 4: a VM that could not be read counted as absent and was replaced by a clone, even while it ran."""
+    async with scene(tmp_path, clock) as here:
+        await person_runs(here, "create", "ci-job-1")
+        before = read_config(here.mac.store.vms / "ci-job-1")
+        here.start_agent()
+        await here.create(vm_pod())
+        pod = await here.until_phase("job-1", "Failed", within_s=60)
+        assert "was not made for a Pod" in pod.status.message
+        await delete(here)
+        await here.until_gone("job-1", within_s=60)
+        assert read_config(here.mac.store.vms / "ci-job-1") == before
+        assert here.mac.boots == []
+
+
+async def test_a_vm_that_is_just_being_cloned_is_no_orphan(tmp_path: Path, clock: Clock) -> None:
+    """Incident 28: between clone and memory the collector saw a VM of no Pod, and deleted it."""
+    async with scene(tmp_path, clock) as here:
+        go_wrong(here, Fault(on="set", kind="slow", seconds=50, times=None))
+        here.start_agent()
+        await here.create(vm_pod())
+        await here.until("job-1", lambda pod: "ci-job-1" in here.mac.vms())
+        assert here.agent is not None
+        assert here.agent.collector is not None
+        assert [entry.stage for entry in here.agent.host.journal] == [Stage.CLONING]
+        await here.agent.collector.collect()
+        await here.until_phase("job-1", RUNNING)
+        assert len(calls(here, "clone", "ci-job-1")) == 1
+
+
+# A full disk
+
+
+async def test_a_host_makes_room_before_its_disk_is_full(tmp_path: Path, clock: Clock) -> None:
+    """Incidents 30 and 31: goldens that nobody wanted filled the disk, and deleting them freed nothing while their images stayed."""
+    async with scene(tmp_path, clock) as here:
+        image_bytes(here, 60 * GB)
+        here.start_agent()
+        for number in range(8):
+            await _finish(here, f"job-{number}", _image(number))
+            await elapse(360)
+            assert here.mac.store.free_bytes() > 60 * GB, f"after image {number}"
+        await here.create(vm_pod("last", image=_image(7)))
+        with within(here, 15):
+            await here.until_phase("last", RUNNING)
+
+
+async def test_a_pull_that_finds_no_room_makes_some_and_goes_on(tmp_path: Path, clock: Clock) -> None:
+    """Incident 30, weaknesses 3 and 25: what nobody wants goes, least recently used first, and the pull is tried once more."""
+    async with scene(tmp_path, clock) as here:
+        image_bytes(here, 40 * GB)
+        here.start_agent()
+        await _finish(here, "job-1", _image(1))
+        await _finish(here, "job-2", _image(2))
+        here.mac.fill_disk(20 * GB)
+        await here.create(vm_pod("job-3", image=_image(3)))
+        await here.until_phase("job-3", RUNNING, within_s=1800)
+        assert here.agent is not None
+        assert _image(1) not in here.agent.host.goldens.images_here()
+
+
+@pytest.mark.parametrize("kind", ["fail", "hang", "no-space"])
+async def test_a_clone_that_fails_costs_no_golden(kind: str, tmp_path: Path, clock: Clock) -> None:
+    """Weakness 3: the golden was blamed for every failed clone, deleted, and pulled again."""
+    async with scene(tmp_path, clock) as here:
+        here.start_agent()
+        await _finish(here, "job-0")
+        go_wrong(here, Fault(on="clone", kind=kind, vm="ci-job-1", times=2))  # type: ignore[arg-type]
+        await here.create(vm_pod())
+        await here.until_phase("job-1", RUNNING, within_s=1800)
+        assert len(calls(here, "pull")) == 1
+        assert len(_goldens(here)) == 1
+
+
+async def test_a_host_that_stays_full_says_so_and_fails_the_pod_in_the_end(tmp_path: Path, clock: Clock) -> None:
+    """Incident 30: the Node was Ready and its disk full, and nobody was told."""
+    async with scene(tmp_path, clock) as here:
+        image_bytes(here, 40 * GB)
+        here.mac.fill_disk(1 * GB)
+        here.start_agent()
+        await here.create(vm_pod())
+        await here.until("job-1", lambda pod: waiting_reason(pod) == "HostDiskFull", within_s=300)
+        pod = await here.until_phase("job-1", "Failed", within_s=3600)
+        assert pod.status.reason == "HostDiskFull"
+        assert "given up after" in pod.status.message
+
+
+async def test_a_restart_does_not_make_goldens_look_used(tmp_path: Path, clock: Clock) -> None:
+    """Weakness 25: when a golden was last wanted was only in memory, so every restart kept all of them for another day."""
+    async with scene(tmp_path, clock) as here:
+        here.start_agent()
+        for number in (1, 2):
+            await _finish(here, f"job-{number}", _image(number))
+        for _ in range(3):
+            await elapse(DAY_S / 2 - 60)
+            await here.kill_agent()
+            here.start_agent()
+            await here.create(job("again", runs_s=1, image=_image(2)))
+            await here.until_phase("again", SUCCEEDED)
+            await delete(here, "again")
+        await elapse(600)
+        assert here.agent is not None
+        kept = here.agent.host.goldens.images_here()
+        assert _image(2) in kept
+        assert _image(1) not in kept

@@ -30,8 +30,8 @@ async def test_a_vm_is_found_among_real_processes_and_its_supervisor_is_not_it(t
     vm = f"vm-{tmp_path.parent.name}-{os.getpid()}"  # other tests on this machine have VMs of their own
     run = await mac.start([str(tart), "run", vm, "--no-graphics"], folder=tmp_path / "run", log=tmp_path / "log")
     try:
-        found = running_vms(await mac.processes(), "tart").get(vm)
-        assert found is not None
+        while not (found := running_vms(await mac.processes(), "tart").get(vm)):
+            pass  # its pid is known a moment before it becomes the program
         assert found.pid == run.pid
     finally:
         assert run.pid is not None

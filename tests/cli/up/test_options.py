@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from applecart.cli.up.options import Options, chosen_api, make_data_folder
+from applecart.cli.up.options import Options, chosen_api, frees_stuck_pods, mac_count, make_data_folder
 from applecart.errors import BadInput
 
 
@@ -50,6 +50,49 @@ def test_a_folder_that_lacks_a_program_is_refused_by_name(programs: Path) -> Non
 def test_binaries_without_a_folder_says_what_to_give() -> None:
     with pytest.raises(BadInput, match="give --binaries, or run make kube-binaries"):
         chosen_api(options(api="binaries"))
+
+
+@pytest.mark.parametrize(
+    ("api", "given", "count"),
+    [
+        ("embedded", {}, 3),
+        ("binaries", {}, 3),
+        ("external", {}, 0),
+        ("external", {"controllers": True}, 0),
+        ("external", {"macs": 0}, 0),
+        ("embedded", {"controllers": False}, 0),
+        ("embedded", {"controllers": False, "macs": 2}, 2),
+        ("embedded", {"macs": 0}, 0),
+        ("binaries", {"macs": 10}, 10),
+    ],
+)
+def test_there_are_three_macs_where_pods_can_be_placed_on_them(api: str, given: dict[str, object], count: int) -> None:
+    assert mac_count(api, options(**given)) == count
+
+
+def test_no_mac_is_simulated_in_a_named_cluster() -> None:
+    with pytest.raises(BadInput, match="never in a cluster you name; leave it out"):
+        mac_count("external", options(macs=1))
+
+
+def test_a_data_folder_that_guests_could_not_share_is_refused_by_its_own_flag() -> None:
+    with pytest.raises(BadInput, match=r"--data a:b: .*name another one, or give --macs 0"):
+        mac_count("embedded", Options(Path("a:b")))
+    assert mac_count("embedded", Options(Path("a:b"), macs=0)) == 0
+
+
+@pytest.mark.parametrize(
+    ("api", "controllers", "frees"),
+    [
+        ("embedded", None, True),
+        ("binaries", None, True),
+        ("external", None, False),
+        ("external", True, True),
+        ("embedded", False, False),
+    ],
+)
+def test_stuck_pods_are_freed_where_our_controllers_may_run(api: str, controllers: bool | None, frees: bool) -> None:
+    assert frees_stuck_pods(api, options(controllers=controllers)) is frees
 
 
 @pytest.mark.parametrize("below", ["a-file", "a-file/deeper"])

@@ -48,10 +48,14 @@ def test_it_runs_our_own_api_with_controllers_and_kinds_and_ends_on_ctrl_c(tmp_p
         assert "garbage collector" in text
         assert "scheduler" in text
         assert "RunnerPool" in text
-        assert re.search(r"\n  kubectl get crds\n", text) or "/kubectl get crds" in text
+        assert "mac-1, mac-2, mac-3 (simulated; each Pod becomes a simulated VM)" in text
+        assert re.search(r"\n  \S*kubectl run hello ", text)
         assert page(text, "/healthz")[0] == 200
         assert page(text, "/readyz") == (200, "ok: caches\nok\n")
-        assert 'applecart_objects{kind="runnerpools.tuist.dev"} 0.0' in page(text, "/metrics")[1]
+        metrics = page(text, "/metrics")[1]
+        assert 'applecart_objects{kind="runnerpools.tuist.dev"} 0.0' in metrics
+        assert 'applecart_objects{kind="nodes"} 3.0' in metrics
+        assert "applecart_stuck_pods_released_total{because=" in metrics
         assert done("connection", "--kubeconfig", kubeconfig(text)).returncode == 0
         process.send_signal(signal.SIGINT)
         assert process.wait(WAIT_S) == 0
@@ -63,6 +67,8 @@ def test_what_was_created_is_there_after_the_next_start(tmp_path: Path) -> None:
     with running_up(tmp_path, "--no-controllers") as process:
         text = read_until(process, SERVES)
         assert "controllers  none (switched off)" in text
+        assert re.search(r"\n  \S*kubectl get crds\n", text)
+        assert "simulated" not in text, "nobody would place a Pod on them"
         assert done("api", "import", "--kubeconfig", kubeconfig(text), stdin=namespace).returncode == 0
         process.kill()
     with running_up(tmp_path, "--no-controllers") as process:
@@ -86,6 +92,12 @@ def test_a_taken_port_is_a_sentence(tmp_path: Path) -> None:
         assert found
         said = refused("up", "--port", found[1], "--data", str(tmp_path / "second"))
     assert re.search(r"cannot serve metrics on 127\.0\.0\.1:\d+ .*; choose another address or port", said)
+
+
+def test_macs_in_a_named_cluster_are_refused(tmp_path: Path) -> None:
+    said = refused("up", "--port", "0", "--data", str(tmp_path / "data"), "--kubeconfig", "some/file", "--macs", "2")
+    assert "--macs simulates Macs in an API that is started here, never in a cluster you name" in said
+    assert not (tmp_path / "data").exists()
 
 
 def test_a_kubeconfig_that_is_not_there_is_a_sentence_and_nothing_is_started(tmp_path: Path) -> None:

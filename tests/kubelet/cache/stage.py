@@ -158,9 +158,9 @@ def pod(name: str = "job-1", account: str = ACCOUNT, untrusted: str = "") -> Pod
 
 
 @asynccontextmanager
-async def host(folder: Path, clock: Clock, **options: int) -> AsyncIterator[Host]:
+async def host(folder: Path, clock: Clock, *, cas_gib: int = 0) -> AsyncIterator[Host]:
     mac = SimulatedMac(folder / "tart", clock)
-    found = Host(folder, clock, mac, **options)
+    found = Host(folder, clock, mac, cas_gib=cas_gib)
     mac.cache.mount(found.root)
     try:
         yield found

@@ -37,7 +37,7 @@ def test_a_head_as_agreed_is_understood_and_its_address_is_a_secret() -> None:
         {"download_url": ""},
         {"download_url": "file:///etc/passwd"},
         {"download_url": "http://169.254.169.254/latest"},
-        {"download_url": "https://x\"\noutput = /etc/hosts"},
+        {"download_url": 'https://x"\noutput = /etc/hosts'},
         {"download_url": "https://x y"},
         {"download_url": "https://x\\n"},
         {"digest": ""},
@@ -53,7 +53,10 @@ def test_anything_else_is_no_head_and_says_why(changes: dict[str, object]) -> No
     assert "objects.example.com" not in found.because
 
 
-@given(st.binary(max_size=200) | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(lambda v: json.dumps(v).encode()))
+@given(
+    st.binary(max_size=200)
+    | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(lambda v: json.dumps(v).encode())
+)
 def test_no_text_is_too_strange(data: bytes) -> None:
     assert isinstance(parse_head(data), NoHead)
 

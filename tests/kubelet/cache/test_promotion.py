@@ -18,7 +18,11 @@ GOOD_OFFER = Offer(True, CachePromote.ACCEPTED, 4)
 GOOD_BRANCH = Branch("uid", "vm", Step.MATERIALIZED, "42")
 FAILED_EXIT = msgspec.structs.replace(CLEAN, phase=FAILED, code=1)
 
-BRANCHES = [GOOD_BRANCH, *(msgspec.structs.replace(GOOD_BRANCH, step=step) for step in Step), Branch("uid", "vm", Step.MATERIALIZED)]
+BRANCHES = [
+    GOOD_BRANCH,
+    *(msgspec.structs.replace(GOOD_BRANCH, step=step) for step in Step),
+    Branch("uid", "vm", Step.MATERIALIZED),
+]
 OFFERS = [
     GOOD_OFFER,
     Offer(None, CachePromote.ACCEPTED, 4),

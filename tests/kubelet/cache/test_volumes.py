@@ -72,8 +72,8 @@ async def test_what_hdiutil_is_asked_to_make(tmp_path: Path, clock: Clock) -> No
     async with host(tmp_path, clock) as here:
         volumes = here.agent()
         await here.a_job(volumes)
-        made = next(call.argv for call in here.mac.calls if "create" in call.argv)
-        assert made[1:-1] == tuple("create -size 20g -type SPARSE -fs APFS -volname TuistCache -quiet".split())
+        made = next(" ".join(call.argv[:-1]) for call in here.mac.calls if "create" in call.argv)
+        assert made == "/usr/bin/hdiutil create -size 20g -type SPARSE -fs APFS -volname TuistCache -quiet"
         await volumes.aclose()
 
 

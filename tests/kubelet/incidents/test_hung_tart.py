@@ -35,8 +35,9 @@ OTHER_IMAGE = "ghcr.io/acme/other@sha256:" + "b" * 64
 BOOT_S = 20  # of a Pod whose image is on the host, with room to spare
 
 
-@pytest.mark.parametrize("with_grandchild", [False, True], ids=["alone", "with a grandchild"])
-@pytest.mark.parametrize("verb", ["clone", "set", "ip", "list"])
+@pytest.mark.parametrize(
+    ("verb", "with_grandchild"), [("clone", False), ("clone", True), ("set", True), ("ip", True), ("list", True)]
+)
 async def test_a_hung_call_delays_its_own_pod_only_and_ends(
     verb: str, with_grandchild: bool, tmp_path: Path, clock: Clock
 ) -> None:

@@ -8,6 +8,7 @@ from applecart.api.finalizers import VM_CLEANUP
 from applecart.api.meta import Key
 from applecart.api.pods import FAILED, PENDING, RUNNING, SUCCEEDED, Pod
 from applecart.clock import Clock
+from applecart.kube.patches import Strategic
 from applecart.kube.transport import Request
 from applecart.sim.tart.faults import Fault
 from applecart.sim.tart.guest_rules import Rule
@@ -159,13 +160,13 @@ async def test_the_wait_of_a_pod_is_announced_and_counted_once_however_often_it_
         await here.until_phase("job-1", RUNNING)
         assert len(calls(here, "clone", "ci-job-1")) == 4
         assert here.agent is not None
-        delay = here.agent.host.metrics._delay.of("unknown")
-        assert [sample.value for sample in delay.collect()[0].samples if sample.name.endswith("_count")] == [1.0]
+        (delay,) = here.agent.host.metrics._delay.of("unknown").collect()
+        assert [sample.value for sample in delay.samples if sample.name.endswith("_count")] == [1.0]
         assert told((await events(here))["CreatingVM"]) == 1
 
 
 async def test_a_pod_always_says_something_about_its_container(tmp_path: Path, clock: Clock) -> None:
-    """Incidents 10 and 11: READY was 0/1 for VMs that worked, and an ended Pod did not say how, or when, its container ended."""
+    """Incidents 10 and 11: READY was 0/1 for VMs that worked, and an ended Pod did not say how or when it ended."""
     async with scene(tmp_path, clock) as here:
         here.start_agent()
         await here.create(job(runs_s=60, code=3))
@@ -254,7 +255,7 @@ async def test_a_status_keeps_what_others_wrote_into_it(tmp_path: Path, clock: C
         await here.create(vm_pod())
         await here.until_phase("job-1", RUNNING)
         theirs = {"status": {"conditions": [{"type": "example.com/Theirs", "status": "True"}]}}
-        await here.client.patch_status(Pod, Key(NAMESPACE, "job-1"), stuck.Strategic(theirs))
+        await here.client.patch_status(Pod, Key(NAMESPACE, "job-1"), Strategic(theirs))
         go_wrong(here, Fault(on="ip", kind="fail", times=None, text="no"))
         await elapse(600)
         pod = await here.pod("job-1")

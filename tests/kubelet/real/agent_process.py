@@ -4,6 +4,7 @@ The folders outlive the process, and so do the VMs. Every command that Tart was 
 only what it started: the agent by its process, the VMs by theirs.
 """
 
+import asyncio
 import os
 import shlex
 import signal
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from applecart.api.names import is_golden_vm
 from applecart.kubelet.entry import Entry
 from applecart.kubelet.journal import Journal
 from applecart.sim.tart.guest_life import Boot, read_boots, read_running
@@ -67,6 +69,11 @@ class AgentProcess:
         assert self._process is not None
         return self._process.poll()
 
+    async def died(self) -> int:
+        """Its exit code, once somebody ended it; minus the signal that did."""
+        assert self._process is not None
+        return await asyncio.to_thread(self._process.wait, END_S)
+
     def kill(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
@@ -95,6 +102,10 @@ class AgentProcess:
     @property
     def boots(self) -> list[Boot]:
         return read_boots(self.store)
+
+    def vms(self) -> list[str]:
+        """Without goldens, which stay."""
+        return [name for name in self.store.local_names() if not is_golden_vm(name)]
 
     def journal(self) -> list[Entry]:
         return list(Journal(self.folder / "state", Files()))

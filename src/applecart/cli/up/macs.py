@@ -40,7 +40,8 @@ async def running_macs(
     """`admin` gives the agents their rights and is not used by them."""
     machines = mac_names(count)
     await retire(admin, data, machines)
-    await grant(admin, machines)
+    if machines:
+        await grant(admin, machines)
     async with AsyncExitStack() as stack:
         macs: list[FleetMac] = []
         for machine in machines:

@@ -10,7 +10,7 @@ from applecart.errors import BadInput
 
 EMBEDDED, BINARIES, EXTERNAL = "embedded", "binaries", "external"
 MACS = 3  # enough to see Pods spread over hosts and wait for one
-MOST_MACS = 50  # each is a whole agent in this process, with 5 MB and a heartbeat
+MOST_MACS = 50  # each is a whole agent in this process; a fleet that large is for a kube-apiserver and real hosts
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -42,9 +42,15 @@ def mac_count(chosen: str, options: Options) -> int:
         if options.macs:
             raise BadInput("--macs simulates Macs in an API that is started here, never in a cluster you name; leave it out")
         return 0
-    if options.macs is not None:
-        return options.macs
-    return 0 if options.controllers is False else MACS
+    count = options.macs
+    if count is None:
+        count = 0 if options.controllers is False else MACS
+    if count and set(":,") & set(str(options.data.absolute())):
+        raise BadInput(
+            f"--data {options.data}: Tart cannot share a folder with guests whose path holds ':' or ','; "
+            "name another one, or give --macs 0"
+        )
+    return count
 
 
 def frees_stuck_pods(chosen: str, options: Options) -> bool:

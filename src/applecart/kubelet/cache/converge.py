@@ -49,21 +49,18 @@ class Converge:
         self._files = files
         self._metrics = metrics
         self._is_cas_on = is_cas_on
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._fetching: set[str] = set()  # accounts
 
     def begin(self, account: str, status: Path, tell_unverifiable: Callable[[str], None]) -> None:
-        if account in self._tasks:
-            log.info("a cache was not fetched", account=account, why="it is being fetched already")
-            return
-        work = self._guarded(account, status, tell_unverifiable)
-        self._tasks[account] = task = asyncio.create_task(work, name=f"converge {account}")
-        task.add_done_callback(lambda _: self._tasks.pop(account, None))
+        task = asyncio.create_task(self._guarded(account, status, tell_unverifiable), name=f"converge {account}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def aclose(self) -> None:
-        tasks = list(self._tasks.values())
-        for task in tasks:
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _guarded(self, account: str, status: Path, tell_unverifiable: Callable[[str], None]) -> None:
         try:
@@ -84,12 +81,16 @@ class Converge:
         local = self._masters.generation(account)
         if local >= head.generation:
             return f"generation {local} is here and the newest is {head.generation}"
+        if account in self._fetching:
+            return "it is being fetched already"
         if not self._room.reserve(converge_holder(account), sparing=account):
             return "there is no room for it"
+        self._fetching.add(account)
         try:
             image = await self._fetched(account, head)
             return await self._install(account, head, image, tell_unverifiable)
         finally:
+            self._fetching.discard(account)
             self._room.release(converge_holder(account))
 
     async def _head(self, status: Path) -> Head | NoHead:
@@ -109,10 +110,22 @@ class Converge:
                 self._files.remove(other)  # of a head that was overtaken
         if not whole.exists():
             if partial.exists():
-                log.info("a download of a cache is resumed", account=account, size_bytes=partial.stat().st_size)
+                await self._take_over(account, partial)
             await self._download.fetch(head.url, partial, self._layout.converging / f"{account}.curl")
             self._files.move(partial, whole)
         return whole
+
+    async def _take_over(self, account: str, partial: Path) -> None:
+        """A curl of an agent that was killed may still write to the old file; two writers would make one that is wrong."""
+        ours = partial.with_suffix(".resumed")
+        try:
+            await self._images.copy(partial, ours)
+            self._files.move(ours, partial)
+        except (ApplecartError, OSError) as error:
+            log.warning("a download of a cache begins anew", account=account, exc_info=error)
+            self._files.remove(partial)
+        else:
+            log.info("a download of a cache is resumed", account=account, file=partial.name)
 
     async def _install(self, account: str, head: Head, image: Path, tell_unverifiable: Callable[[str], None]) -> str:
         try:

@@ -62,7 +62,7 @@ class Download:
 
     async def _attempt(self, partial: Path, config: Path, left_s: float) -> str:
         """Empty when it is whole, else why not."""
-        options = ("-q", "-fsS", "--proto", "=https", "--max-redirs", "0", "--max-time", f"{left_s:.0f}")
+        options = ("-q", "-g", "-fsS", "--proto", "=https", "--max-redirs", "0", "--max-time", f"{left_s:.0f}")
         stall = ("--speed-limit", "1024", "--speed-time", str(STALL_S))
         files = (*_resumed(partial), "-o", str(partial), "-K", str(config), "-w", "%{http_code}")
         argv = ["/usr/bin/curl", *options, *stall, *files]

@@ -1,0 +1,49 @@
+"""Following objects of an API until a sentence about them is true, and what happened to each on the way."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from applecart.api.meta import Key, Object
+from applecart.kube.cache import Change
+from applecart.kube.client import Client
+from applecart.kube.informer import Informer
+from tests.kubelet.real.agent_process import AgentProcess
+
+WITHIN_S = 60.0  # of a machine that does other things too
+
+K = TypeVar("K", bound=Object)
+
+
+@dataclass(slots=True)
+class Followed(Generic[K]):
+    informer: Informer[K]
+    agent: AgentProcess
+    changes: list[Change[K]] = field(default_factory=list)
+
+    def get(self, key: Key) -> K | None:
+        return self.informer.get(key)
+
+    async def until(self, holds: Callable[[], bool], what: str) -> None:
+        try:
+            async with asyncio.timeout(WITHIN_S):
+                await self.informer.wait_until(holds)
+        except TimeoutError:
+            found = [(obj.key, getattr(obj, "status", None)) for obj in self.informer]
+            raise AssertionError(f"{what}: did not come true; {found[:3]}\n{self.agent.last_words()}") from None
+
+
+@asynccontextmanager
+async def following(client: Client, kind: type[K], agent: AgentProcess, namespace: str = "") -> AsyncIterator[Followed[K]]:
+    followed = Followed(Informer(client, kind, namespace), agent)
+    followed.informer.on_change(followed.changes.append)
+    task = asyncio.create_task(followed.informer.run())
+    try:
+        await followed.informer.following()
+        del followed.changes[:]  # what was there before
+        yield followed
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -39,7 +39,7 @@ async def has_session(mac: Mac) -> bool:
 
 async def test_it_is_a_mac(mac: SimulatedMac) -> None:
     seen: Mac = mac
-    assert (await seen.run(["/usr/bin/sw_vers"], deadline_s=10)).out.startswith(b"ProductName")
+    assert (await seen.run(["/usr/bin/sw_vers", "-productVersion"], deadline_s=10)).out == b"15.5\n"
     with pytest.raises(BadInput, match="no such program"):
         await seen.run(["/usr/bin/nothing"], deadline_s=10)
     with pytest.raises(BadInput):

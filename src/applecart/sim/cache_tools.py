@@ -58,7 +58,7 @@ class CacheDisk:
     other_bytes: int = 0
     remotes: dict[str, Remote] = field(default_factory=dict)
     attached: dict[str, Path] = field(default_factory=dict)  # images by mount point
-    _writing: set[int] = field(default_factory=set)  # inodes that a curl writes to
+    _writers: dict[int, int] = field(default_factory=dict)  # how many curls write to an inode
 
     def mount(self, root: Path, quota_bytes: int = 80 << 30) -> None:
         root.mkdir(parents=True, exist_ok=True)
@@ -154,25 +154,27 @@ class CacheDisk:
         if begin and not remote.serves_ranges:
             await world.streams.err(b"curl: (33) HTTP server doesn't seem to support byte ranges. Cannot resume.\n")
             return CURL_NO_RANGE
-        return await _transfer(remote, target, begin, self._writing, world)
+        return await _transfer(remote, target, begin, self._writers, world)
 
 
-async def _transfer(remote: Remote, target: Path, begin: int, writing: set[int], world: World) -> int:
+async def _transfer(remote: Remote, target: Path, begin: int, writers: dict[int, int], world: World) -> int:
     end = remote.image.size_bytes
     stop = min(end, begin + remote.breaks_at.pop(0)) if remote.breaks_at else end
     header = msgspec.json.encode(remote.image)
     have = begin
     with _opened(target) as file:
         inode = os.fstat(file.fileno()).st_ino
-        is_alone = inode not in writing
-        writing.add(inode)
-        while have < stop:
-            have = min(stop, have + int(remote.bytes_per_s * TRANSFER_STEP_S))
-            file.seek(0)
-            file.write(header if is_alone else b"bytes of two writers")
-            file.truncate(max(have, len(header)))
-            await asyncio.sleep(TRANSFER_STEP_S)
-    writing.discard(inode)
+        writers[inode] = writers.get(inode, 0) + 1
+        try:
+            while have < stop:
+                have = min(stop, have + int(remote.bytes_per_s * TRANSFER_STEP_S))
+                file.seek(0)
+                file.write(header if writers[inode] == 1 else b"bytes of two writers")
+                file.truncate(max(have, len(header)))
+                await asyncio.sleep(TRANSFER_STEP_S)
+        finally:
+            if writers[inode] == 1:  # one of several leaves a file that nobody can mend
+                del writers[inode]
     if stop < end:
         await world.streams.err(f"curl: (18) transfer closed with {end - stop} bytes remaining to read\n".encode())
         return CURL_PARTIAL

@@ -108,7 +108,7 @@ FACTS: dict[str, Callable[[Host], str]] = {
     "ifconfig": _ifconfig,
     "ip": lambda host: f"2: eth0    inet {host.address}/24 brd 10.0.0.255 scope global eth0\n",
     "ps": lambda host: "  0.3  10240\n  4.2 102400\n 25.5 2097152\n",
-    "sw_vers": lambda host: "ProductName:\t\tmacOS\nProductVersion:\t\t15.5\nBuildVersion:\t\t24F74\n",
+    "sw_vers": lambda host: "15.5\n",  # asked with -productVersion only
     "uname": lambda host: "24.5.0\n",
     "sysctl": lambda host: "17179869184\n",
     "true": lambda host: "",

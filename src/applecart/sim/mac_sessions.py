@@ -68,7 +68,9 @@ class SimulatedDetached:
 
     def _supervisor(self) -> SimulatedProcess | None:
         text = read_text(self._folder / "started" / "supervisor")
-        return self._table.get(int(text)) if text.isdecimal() else None
+        found = self._table.get(int(text)) if text.isdecimal() else None
+        # A Mac that was started anew gives out the same pids again.
+        return found if found and str(self._folder) in found.shown().command else None
 
 
 async def _ended(process: SimulatedProcess) -> None:

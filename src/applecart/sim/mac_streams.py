@@ -137,16 +137,16 @@ class Held:
         self.stdout = Pipe()
         self.stderr = Pipe()
         self.sizes: asyncio.Queue[tuple[int, int]] = asyncio.Queue()
-        self._is_tty = is_tty
+        self.is_tty = is_tty
 
     async def read(self) -> bytes:
         return await self.stdin.read()
 
     async def out(self, data: bytes) -> None:
-        await self.stdout.write(data.replace(b"\n", b"\r\n") if self._is_tty else data)
+        await self.stdout.write(data.replace(b"\n", b"\r\n") if self.is_tty else data)
 
     async def err(self, data: bytes) -> None:
-        await (self.out(data) if self._is_tty else self.stderr.write(data))
+        await (self.out(data) if self.is_tty else self.stderr.write(data))
 
     async def size(self) -> tuple[int, int]:
         return await self.sizes.get()

@@ -13,6 +13,7 @@ from applecart.clock import Clock
 from applecart.embedded.server.server import RunningApi
 from applecart.embedded.server.watching import BOOKMARK_BEFORE_END_S, BOOKMARK_EVERY_S, LONGEST_S, SHORTEST_S
 from applecart.kube.client import Client
+from applecart.kube.patches import Merge
 from applecart.kube.transport import Request
 from tests.kube.embedded_api import define, forget, serving
 from tests.kube.objects import config_map, pod
@@ -128,3 +129,20 @@ async def test_items_of_built_in_kinds_come_without_their_type_and_others_with_i
 @pytest.mark.parametrize("path", ["/nowhere", "/apis/apps/v1", "/apis/example.com/v1/widgets", f"{PODS}/a/nothing", "/api/v2"])
 async def test_paths_that_lead_nowhere(running: RunningApi, path: str) -> None:
     assert (await running.transport().send(Request("GET", path))).status == 404
+
+
+async def test_the_ages_that_a_watch_shows_are_those_of_its_events(running: RunningApi, client: Client) -> None:
+    """`kubectl get -w` once said 0s for ever: the age was that of the moment the watch began."""
+    accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    made = await client.create(pod("ci", "job-1"))
+    stream = await running.transport().open(Request("GET", PODS, (("watch", "1"),), accept=accept))
+    ages: list[str] = []
+    names: list[str] = []
+    for _ in range(2):
+        frame = json.loads((await stream.read()).splitlines()[0])
+        names = names or [column["name"] for column in frame["object"]["columnDefinitions"]]
+        ages.append(frame["object"]["rows"][0]["cells"][names.index("Age")])
+        await elapse(90)
+        await client.patch(type(made), made.key, Merge({"metadata": {"labels": {"seen": "yes"}}}))
+    assert ages == ["0s", "90s"]
+    await stream.aclose()

@@ -37,7 +37,7 @@ OFFERS = [
 def test_only_when_everything_holds_is_a_cache_promoted() -> None:
     promoted = [
         (branch, exit, offer, has_image)
-        for branch, exit, offer, has_image in itertools.product(BRANCHES, [CLEAN, FAILED_EXIT], OFFERS, [True, False])
+        for branch, exit, offer, has_image in itertools.product(BRANCHES, [CLEAN, FAILED_EXIT, None], OFFERS, [True, False])
         if not reason_to_discard(branch, exit, offer, has_image=has_image)
     ]
     assert set(promoted) == {(GOOD_BRANCH, CLEAN, GOOD_OFFER, True)}

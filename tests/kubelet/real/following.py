@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -13,6 +13,7 @@ from applecart.kube.informer import Informer
 from tests.kubelet.real.agent_process import AgentProcess
 
 WITHIN_S = 60.0  # of a machine that does other things too
+LOOK_EVERY_S = 1.0  # whether the agent is still there
 
 K = TypeVar("K", bound=Object)
 
@@ -27,12 +28,15 @@ class Followed(Generic[K]):
         return self.informer.get(key)
 
     async def until(self, holds: Callable[[], bool], what: str) -> None:
-        try:
-            async with asyncio.timeout(WITHIN_S):
-                await self.informer.wait_until(holds)
-        except TimeoutError:
-            found = [(obj.key, getattr(obj, "status", None)) for obj in self.informer]
-            raise AssertionError(f"{what}: did not come true; {found[:3]}\n{self.agent.last_words()}") from None
+        """Fails when that takes too long, or when the agent ended meanwhile."""
+        for _ in range(round(WITHIN_S / LOOK_EVERY_S)):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_EVERY_S):
+                    return await self.informer.wait_until(holds)
+            if self.agent.exit_code is not None:
+                break
+        found = [(obj.key, getattr(obj, "status", None)) for obj in self.informer]
+        raise AssertionError(f"{what}: did not come true; {found[:3]}\n{self.agent.last_words()}")
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Pods of the agent's node: one that becomes a VM, and those that an outage left finished, deleted and held by our finalizer."""
+"""Pods of the agent's node: one that becomes a VM, and those that an outage left behind: finished, deleted, held by us."""
 
 import asyncio
 from collections.abc import Iterable, Mapping

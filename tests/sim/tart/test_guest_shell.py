@@ -100,3 +100,23 @@ async def test_a_command_that_floods_waits_for_its_reader_and_can_be_killed(tart
     await session.kill()
     assert await session.wait() == 137
     assert [process.argv[1] for process in tart.mac.table.all() if "flood" in process.argv] == []
+
+
+async def test_a_shell_listens_line_by_line_until_it_is_told_to_go(tart: SimTart) -> None:
+    session = await tart.session("exec", "-i", "v", "bash")
+    await session.write(b"hostname\necho half")
+    assert await session.read_out() == b"v.local\n"
+    await session.write(b" a line\nexit 3\necho never\n")
+    assert await session.read_out() == b"half a line\n"
+    assert await session.wait() == 3
+
+
+async def test_a_shell_at_a_terminal_prompts_echoes_and_ends_with_its_input(tart: SimTart) -> None:
+    session = await tart.session("exec", "-it", "v", "zsh", tty=True)
+    seen = await session.read_out()
+    await session.write(b"whoamo\x7fi\r")
+    while not seen.endswith(b"% ") or seen.count(b"% ") < 2:
+        seen += await session.read_out()
+    assert seen == b"admin@v ~ % whoamo\b \bi\r\nadmin\r\nadmin@v ~ % "
+    await session.write(b"\x04")
+    assert await session.wait() == 0

@@ -4,7 +4,6 @@ The plain form is bytes the store already holds; the others are made from the do
 """
 
 from collections.abc import AsyncIterator, Callable
-from datetime import datetime
 
 import msgspec
 import yaml
@@ -31,7 +30,7 @@ class Forms:
     def __init__(self, core: Core, request: ApiRequest, kind: Kind, *, is_list: bool = False, is_watch: bool = False) -> None:
         self._kind = kind
         self._stored = stored_form(core, kind)
-        self._now: datetime = core.clock.now()
+        self._clock = core.clock
         self._chosen: negotiation.Answer = choose_answer(
             request.accept,
             version=kind.resource.version,
@@ -59,7 +58,12 @@ class Forms:
                 metadata = {"resourceVersion": document["metadata"].get("resourceVersion", "")}
                 table = self._kind.table
                 body = table_document(
-                    table, [document], self._now, metadata, include_object=self._include, version=self._chosen.meta_version
+                    table,
+                    [document],
+                    self._clock.now(),
+                    metadata,
+                    include_object=self._include,
+                    version=self._chosen.meta_version,
                 )
             case _:
                 body = encode(partial_metadata(document, self._chosen.meta_version))
@@ -79,7 +83,7 @@ class Forms:
     def _list_parts(self, page: Page) -> tuple[bytes, Callable[[Record], bytes], bytes, int]:
         match self._chosen.shape:
             case "table":
-                writer = TableWriter(self._kind.table, self._now, self._include, self._chosen.meta_version)
+                writer = TableWriter(self._kind.table, self._clock.now(), self._include, self._chosen.meta_version)
                 head = writer.head(page.metadata())
                 return head, lambda record: writer.row(self._document(record)), writer.TAIL, ROWS_PER_SLICE
             case "object":
@@ -139,7 +143,7 @@ class Forms:
         return table_document(
             self._kind.table,
             [self._document(record)],
-            self._now,
+            self._clock.now(),  # a watch lasts, and ages are as old as its events
             {"resourceVersion": str(record.revision)},
             include_object=self._include,
             with_columns=with_columns,

@@ -49,12 +49,12 @@ def read_offer(status: Path) -> Offer:
     )
 
 
-def reason_to_discard(branch: Branch, exit: Exit, offer: Offer, *, has_image: bool) -> str:
+def reason_to_discard(branch: Branch, exit: Exit | None, offer: Offer, *, has_image: bool) -> str:
     """Empty when it is to be promoted."""
     for is_so, why in (
         (branch.step is not Step.MATERIALIZED, "no job was given a cache"),
         (not branch.account, "the job may not change its account's cache"),
-        (exit.phase != SUCCEEDED or exit.code != 0, "the job's VM did not end cleanly"),
+        (exit is None or exit.phase != SUCCEEDED or exit.code != 0, "the job's VM did not end cleanly"),
         (offer.is_dirty is None, "the guest did not get as far as to say whether its cache changed"),
         (not offer.is_dirty, "the cache did not change"),
         (offer.result is None, "the guest did not publish its cache"),

@@ -182,8 +182,9 @@ class CacheVolumes:
 
     # When it has ended
 
-    async def finish(self, entry: Entry, exit: Exit, status: Path) -> CacheOutcome:
-        """After the VM's end and before its files go. Never raises; what it could not do, the next agent's sweep does."""
+    async def finish(self, entry: Entry, exit: Exit | None, status: Path) -> CacheOutcome:
+        """After the VM's end and before its files go; without an exit it never ran. Never raises: what it could not do is
+        done at a later look."""
         await self._stop(entry.uid)
         outcome = CacheOutcome.NONE
         try:
@@ -196,7 +197,7 @@ class CacheVolumes:
         self._metrics.finished(outcome)
         return outcome
 
-    async def _finish(self, branch: Branch, exit: Exit, status: Path) -> CacheOutcome:
+    async def _finish(self, branch: Branch, exit: Exit | None, status: Path) -> CacheOutcome:
         if not branch.is_decided:
             offer = read_offer(status)
             if branch.step is Step.MATERIALIZED:

@@ -3,8 +3,7 @@
 Read once at the start, except the disk, whose size is asked for each time; a disk that cannot be read keeps the size it had.
 """
 
-import os
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,6 +12,7 @@ from applecart.errors import ApplecartError
 from applecart.tart.mac import Mac
 
 SW_VERS_ARGV = ("/usr/bin/sw_vers", "-productVersion")
+UNAME_ARGV = ("uname", "-r")
 DEADLINE_S = 10.0
 ROOT = Path("/")
 
@@ -41,14 +41,17 @@ class HostFacts:
         return self._facts
 
 
-async def read_facts(mac: Mac, address: str, *, platform: str = sys.platform) -> HostFacts:
+async def read_facts(mac: Mac, address: str) -> HostFacts:
     """What can be told without waiting long; what cannot is left out."""
-    os_image = ""
-    if platform == "darwin":
-        try:
-            ended = await mac.run(SW_VERS_ARGV, deadline_s=DEADLINE_S)
-            version = ended.out.decode("utf-8", "replace").strip() if ended.code == 0 else ""
-            os_image = f"macOS {version}" if version.isprintable() and version else ""
-        except ApplecartError:
-            pass
-    return HostFacts(mac, Facts(address=address, os_image=os_image, kernel_version=os.uname().release))
+    version = await _said(mac, SW_VERS_ARGV)
+    kernel = await _said(mac, UNAME_ARGV)
+    return HostFacts(mac, Facts(address=address, os_image=f"macOS {version}" if version else "", kernel_version=kernel))
+
+
+async def _said(mac: Mac, argv: Sequence[str]) -> str:
+    try:
+        ended = await mac.run(argv, deadline_s=DEADLINE_S)
+    except ApplecartError:  # also where there is no such program
+        return ""
+    text = ended.out.decode("utf-8", "replace").strip() if ended.code == 0 else ""
+    return text if text.isprintable() else ""

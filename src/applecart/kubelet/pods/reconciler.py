@@ -12,7 +12,7 @@ import msgspec
 
 from applecart.api import finalizers
 from applecart.api.meta import Key
-from applecart.api.pods import Pod
+from applecart.api.pods import FAILED, Pod
 from applecart.api.reasons import EventType
 from applecart.api.reasons import kubelet as reasons
 from applecart.errors import Permanent
@@ -97,8 +97,13 @@ class PodReconciler:
         with self._host.metrics.waiting("publish", entry.key):
             pod = await self._publishing.publish(pod, entry)
         if entry.stage is Stage.ENDED:
+            self._tell_failure(pod, entry)
             entry = self._host.journal.write(msgspec.structs.replace(entry, stage=Stage.PUBLISHED))
         return await self._clear_away(pod, entry) if entry.stage is Stage.PUBLISHED else DONE
+
+    def _tell_failure(self, pod: Pod, entry: Entry) -> None:
+        if entry.exit is not None and entry.exit.phase == FAILED and entry.started_at is not None:
+            self._host.events.event(pod, EventType.WARNING, entry.exit.container_reason, entry.exit.message)
 
     async def _clear_away(self, pod: Pod, entry: Entry) -> Result:
         """The API holds the Pod's end, so its VM may go."""

@@ -27,7 +27,7 @@ from applecart.kubelet.serve.terminal import ChannelTerminal, accept, refuse_oth
 from applecart.kubelet.serve.tls import RotatedTls, TlsFiles
 from applecart.tart.mac import Mac
 
-STOP_S = 2.0  # for requests under way when the agent ends; a followed log would never end by itself
+STOP_S = 0.5  # for requests under way when the agent ends; a followed log would never end by itself
 NEW_OUTPUT_ONLY = LogOptions(follow=True, tail_lines=0)  # what somebody who attaches sees
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -13,6 +13,7 @@ from applecart.sim.tart.guest_rules import Behaviour
 
 DISK_BLOCKS = 50_000_000  # of 1024 bytes
 LONGEST_SLEEP_S = 10**6
+END_OF_INPUT = b"\x04"  # Ctrl-D
 
 
 @dataclass(slots=True)
@@ -78,15 +79,48 @@ def _facts(inside: Inside, name: str, words: list[str]) -> str:
 
 
 async def _shell(inside: Inside, words: list[str], terminal: Terminal) -> int:
+    script = next((words[at + 1] for at, word in enumerate(words[:-1]) if word.startswith("-") and word.endswith("c")), None)
+    if script is not None:
+        return (await _run_script(inside, script, terminal))[0]
+    return await _listen(inside, terminal)
+
+
+async def _listen(inside: Inside, terminal: Terminal) -> int:
+    """A shell without a script: line by line, with a prompt and an echo where somebody sits at a terminal."""
+    is_tty = getattr(terminal, "is_tty", False)
+    prompt = f"admin@{inside.vm} ~ % ".encode() if is_tty else b""
+    code, line = 0, b""
+    await terminal.out(prompt)
+    while typed := await terminal.read():
+        for character in (bytes((each,)) for each in typed):
+            if character == END_OF_INPUT and not line:
+                return code
+            if character in (b"\r", b"\n"):
+                await terminal.out(b"\n" if is_tty else b"")
+                code, has_ended = await _run_script(inside, line.decode("utf-8", "replace"), terminal)
+                if has_ended:
+                    return code
+                line = b""
+                await terminal.out(prompt)
+            elif character in (b"\x7f", b"\b"):
+                await terminal.out(b"\b \b" if is_tty and line else b"")
+                line = line[:-1]
+            else:
+                line += character
+                await terminal.out(character if is_tty else b"")
+    return (await _run_script(inside, line.decode("utf-8", "replace"), terminal))[0] if line else code
+
+
+async def _run_script(inside: Inside, script: str, terminal: Terminal) -> tuple[int, bool]:
+    """The last exit code, and whether `exit` was among the commands."""
     code = 0
-    script = next((words[at + 1] for at, word in enumerate(words[:-1]) if word.startswith("-") and word.endswith("c")), "")
     for line in script.replace("\n", ";").split(";"):
         for part in line.split("&&"):
             command = part.split()
             if not command:
                 continue
             if command[0] == "exit":
-                return int(command[1]) % 256 if len(command) > 1 and command[1].isdecimal() else code
+                return int(command[1]) % 256 if len(command) > 1 and command[1].isdecimal() else code, True
             if command[-1] == ">&2":
                 await terminal.err(" ".join(command[1:-1]).encode() + b"\n")
                 code = 0
@@ -94,7 +128,7 @@ async def _shell(inside: Inside, words: list[str], terminal: Terminal) -> int:
                 code = await run_inside(inside, command, terminal)
             if code:
                 break
-    return code
+    return code, False
 
 
 async def _sleep(words: list[str], terminal: Terminal) -> int:

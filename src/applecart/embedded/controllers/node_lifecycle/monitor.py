@@ -50,6 +50,7 @@ class Monitor:
         self._timing = timing
         self._turns = Turns()
         self._outlook: Outlook | None = None
+        self._is_told_dark = False
         self._given_up: set[str] = set()  # names of Nodes whose turn has come
         nodes.on_change(self._node_changed)
 
@@ -98,8 +99,11 @@ class Monitor:
         self._outlook = now
         if now.is_dark and not was_dark and known:
             log.error("no Node is ready; nobody is evicted until one is", nodes=len(known))
+            self._is_told_dark = True
         elif was_dark and not now.is_dark:
-            log.warning("a Node is ready again; every Node gets a fresh grace period")
+            if self._is_told_dark:  # not when the first Node of a new fleet appears
+                log.warning("a Node is ready again; every Node gets a fresh grace period")
+            self._is_told_dark = False
             self._heartbeats.forgive(now_s)
         self._give_up_in_turn(known, now, now_s)
         return is_gap

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from bench import embedded_rows, informer_rows
+from bench import embedded_rows, informer_rows, kubelet_rows
 from bench.rows import Group, Line
 from bench.table import render
 
-GROUPS: tuple[Group, ...] = (informer_rows.GROUP, embedded_rows.GROUP)
+GROUPS: tuple[Group, ...] = (informer_rows.GROUP, embedded_rows.GROUP, *kubelet_rows.GROUPS)
 RESULT = Path("build/bench.json")
 
 

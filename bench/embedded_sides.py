@@ -50,7 +50,7 @@ class Side:
         return [self.url, str(self.ca), str(self.certificate), str(self.key)]
 
     def rss_bytes(self) -> int:
-        return sum(_rss_bytes(pid) for pid in self.pids)
+        return sum(rss_of(pid) for pid in self.pids)
 
 
 @contextmanager
@@ -127,7 +127,7 @@ async def _create(client: Client, path: str, document: dict[str, Any]) -> None:
         return
 
 
-def _rss_bytes(pid: int) -> int:
+def rss_of(pid: int) -> int:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024

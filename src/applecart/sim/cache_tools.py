@@ -1,4 +1,4 @@
-"""The disk for caches of a simulated Mac, and the programs that work on it: cp, chmod, stat, hdiutil, curl.
+"""The disk for caches of a simulated Mac, and the programs that work on it: cp, chmod, stat, hdiutil, ditto, curl.
 
 A simulated disk image is a sparse file: what it holds as JSON at its beginning, and the length of a real one. It is whole when
 its length is the one it names, so a copy or a download that was cut off shows. `cp` follows links, as the real one does.
@@ -21,7 +21,7 @@ from applecart.sim.tart.refusals import Refused
 from applecart.sim.tart.world import World
 from applecart.tart.mac import Disk
 
-NAMES = frozenset({"cp", "chmod", "stat", "hdiutil", "curl"})
+NAMES = frozenset({"cp", "chmod", "stat", "hdiutil", "curl", "ditto"})
 BOOT_DEVICE, CACHE_DEVICE = 16777230, 16777242
 EMPTY_BYTES = 40 << 20  # of a fresh sparse image
 LONGEST_HEADER_BYTES = 1 << 20
@@ -58,6 +58,7 @@ class CacheDisk:
     other_bytes: int = 0
     remotes: dict[str, Remote] = field(default_factory=dict)
     attached: dict[str, Path] = field(default_factory=dict)  # images by mount point
+    _writable: set[str] = field(default_factory=set)  # mount points whose image is written when it is detached
     _writers: dict[int, int] = field(default_factory=dict)  # how many curls write to an inode
 
     def mount(self, root: Path, quota_bytes: int = 80 << 30) -> None:
@@ -105,7 +106,10 @@ class CacheDisk:
                 _create(Path(target))
             case "hdiutil", ["attach", *options, image]:
                 await asyncio.sleep(COPY_S)
-                self._attach(Path(image), Path(options[options.index("-mountpoint") + 1]))
+                self._attach(Path(image), Path(options[options.index("-mountpoint") + 1]), "-readonly" in options)
+            case "ditto", [source, target]:
+                await asyncio.sleep(COPY_S)
+                _copy_tree(Path(source), Path(target))
             case "hdiutil", ["detach", mount, *_]:
                 self._detach(Path(mount))
             case "curl", _:
@@ -118,11 +122,12 @@ class CacheDisk:
         path.stat()
         return CACHE_DEVICE if self.holds(path) else BOOT_DEVICE
 
-    def _attach(self, image: Path, mount: Path) -> None:
+    def _attach(self, image: Path, mount: Path, is_read_only: bool) -> None:
         found = read_image(image)
         if found is None:
             raise Refused(1, "hdiutil: attach failed - image not recognized")
         self.attached[str(mount)] = image
+        self._writable |= set() if is_read_only else {str(mount)}
         for name, size_bytes in found.files.items():
             path = mount / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -130,8 +135,13 @@ class CacheDisk:
                 file.truncate(size_bytes)
 
     def _detach(self, mount: Path) -> None:
-        if self.attached.pop(str(mount), None) is None:
+        image = self.attached.pop(str(mount), None)
+        if image is None:
             raise Refused(1, "hdiutil: detach failed - No such file or directory")
+        if str(mount) in self._writable:
+            self._writable.discard(str(mount))
+            files = {str(path.relative_to(mount)): path.stat().st_size for path in mount.rglob("*") if path.is_file()}
+            write_image(image, Image(files, EMPTY_BYTES + sum(files.values())))
         for path in mount.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
@@ -226,6 +236,17 @@ def _create(target: Path) -> None:
     if os.path.lexists(target):
         raise Refused(1, "hdiutil: create failed - File exists")
     write_image(target, Image())
+
+
+def _copy_tree(source: Path, target: Path) -> None:
+    """Sparse files stay sparse."""
+    for path in [source, *source.rglob("*")]:
+        there = target / path.relative_to(source)
+        if path.is_dir():
+            there.mkdir(parents=True, exist_ok=True)
+        else:
+            with there.open("wb") as file:
+                file.truncate(path.stat().st_size)
 
 
 async def _clone(source: Path, target: Path) -> None:

@@ -120,7 +120,7 @@ async def test_the_cache_that_was_used_longest_ago_goes_first_and_its_label_with
 async def test_room_is_kept_free_for_the_next_job(tmp_path: Path, clock: Clock) -> None:
     async with host(tmp_path, clock) as here:
         for account in ("1", "2", "3"):
-            here.put_master(binaries(account), 1, account, size_bytes=15 * GIB)
+            here.put_master({f"tuist/Binaries/{account}": 14 * GIB}, 1, account, size_bytes=15 * GIB)
         here.mac.cache.other_bytes = 20 * GIB
         volumes = here.agent()
         task = asyncio.create_task(volumes.run())

@@ -8,6 +8,7 @@ import pytest
 
 from applecart.api.metric_names.label_values import CacheOutcome
 from applecart.clock import Clock
+from applecart.errors import BadInput
 from applecart.kubelet.cache.budget import split
 from applecart.sim.cache_tools import Image, read_image, write_image
 from applecart.sim.tart.faults import Fault
@@ -25,6 +26,12 @@ async def test_a_vm_boots_with_an_empty_folder_that_its_guest_may_write_to(tmp_p
         assert folder.stat().st_mode & 0o777 == 0o777
         assert here.told(entry, "cache-max-bytes") == str(split(20, 8).binary_bytes) == str(10 * GIB)
         assert here.told(entry, "cache-ready") is None
+
+
+async def test_a_root_that_tart_cannot_be_told_is_refused_at_once(tmp_path: Path, clock: Clock) -> None:
+    async with host(tmp_path / "a:b", clock) as here:
+        with pytest.raises(BadInput, match="--runner-cache-root"):
+            here.agent()
 
 
 async def test_no_cache_is_given_before_the_job_of_an_account_is_committed(tmp_path: Path, clock: Clock) -> None:

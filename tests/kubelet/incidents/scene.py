@@ -11,6 +11,7 @@ from applecart.api.containers import Container, EnvVar
 from applecart.api.core import Namespace
 from applecart.api.events import Event
 from applecart.api.meta import Key, ObjectMeta
+from applecart.api.nodes import Node, NodeCondition
 from applecart.api.pods import Pod
 from applecart.clock import Clock
 from applecart.kube.errors import AlreadyExists
@@ -18,8 +19,9 @@ from applecart.kubelet.node.lease import NAMESPACE as LEASES
 from applecart.sim.tart.faults import Fault, Faults
 from applecart.sim.tart.guest_rules import Rule
 from applecart.tart.mac import Ended
+from applecart.tart.running import running_vms
 from tests.kube.faults import FaultyTransport
-from tests.kubelet.world import IMAGE, NAMESPACE, World, vm_pod, world
+from tests.kubelet.world import IMAGE, NAMESPACE, NODE, World, vm_pod, world
 
 GB = 10**9
 SMALL_IMAGE_BYTES = GB  # pulled in ten seconds
@@ -113,6 +115,16 @@ def waiting_reason(pod: Pod | None) -> str:
 async def person_runs(here: World, *words: str) -> Ended:
     """`tart ...` by a person on the host, whatever the agent does."""
     return await here.mac.run([TART, *words], deadline_s=None, env={"TART_HOME": str(here.mac.home)})
+
+
+async def node_condition(here: World, type_: str) -> NodeCondition:
+    found = (await here.client.get(Node, Key("", NODE))).condition(type_)
+    assert found is not None
+    return found
+
+
+async def vm_pid(here: World, vm: str = "ci-job-1") -> int:
+    return running_vms(await here.mac.processes(), TART)[vm].pid
 
 
 @contextmanager

@@ -106,7 +106,7 @@ async def test_a_pod_that_must_go_goes_although_its_vm_cannot_be_deleted(tmp_pat
         assert here.mac.running() == []
         assert "ci-job-1" in here.mac.vms()
         go_wrong(here)
-        await elapse(1800)
+        await elapse(900)
         assert "ci-job-1" not in here.mac.vms()
         assert here.agent is not None
         assert list(here.agent.host.journal) == []

@@ -8,6 +8,7 @@ import asyncio
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -43,9 +44,10 @@ class AgentProcess:
         self._env = {**os.environ, **(env or {})}
         folders = [f"--{name}-dir={folder / name}" for name in ("state", "userdata", "vm-log")]
         pages = ["--metrics-bind-address=0", "--health-probe-bind-address=0", "--vnc-control-dir="]
+        self._tart = self._noted_tart()
         self._argv = [
             *program, f"--kubeconfig={kubeconfig}", f"--node-name={node}", "--node-ip=127.0.0.1",
-            f"--tart-binary={self._tart()}", f"--tart-home={self.store.home}", *folders, *pages, *flags,
+            f"--tart-binary={self._tart}", f"--tart-home={self.store.home}", *folders, *pages, *flags,
         ]  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -92,6 +94,11 @@ class AgentProcess:
             if found := read_running(self.store, vm):
                 os.kill(found.pid, signal.SIGKILL)
 
+    def tart(self, *words: str) -> str:
+        """What a person on the host would do."""
+        argv, env = [str(self._tart), *words], {**self._env, "TART_HOME": str(self.store.home)}
+        return subprocess.run(argv, env=env, check=True, capture_output=True, text=True, timeout=END_S).stdout
+
     # What a test looks at
 
     def tart_calls(self) -> list[list[str]]:
@@ -113,7 +120,7 @@ class AgentProcess:
     def last_words(self) -> str:
         return self.log.read_bytes()[-LOG_SHOWN_BYTES:].decode("utf-8", "replace") if self.log.exists() else ""
 
-    def _tart(self) -> Path:
+    def _noted_tart(self) -> Path:
         """The simulated Tart behind a script that notes what it is asked."""
         self.folder.mkdir(parents=True, exist_ok=True)
         script = self.folder / "tart-noted"
@@ -121,3 +128,8 @@ class AgentProcess:
         script.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >>{noted}\nexec {shlex.quote(SIMULATED_TART)} "$@"\n')
         script.chmod(0o755)
         return script
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])

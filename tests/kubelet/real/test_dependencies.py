@@ -7,7 +7,6 @@ import anything else; afterwards it tells what it had imported.
 import asyncio
 import json
 import re
-import socket
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -19,6 +18,7 @@ from applecart.api.meta import Key
 from applecart.api.pods import RUNNING, Pod
 from applecart.kube.transport import Request
 from tests.kubelet.real import guarded_agent
+from tests.kubelet.real.agent_process import free_port
 from tests.kubelet.real.apis import Api
 from tests.kubelet.real.conftest import StartsAgents
 from tests.kubelet.real.following import following
@@ -62,11 +62,6 @@ def _is_installed(wanted: str) -> bool:
     except metadata.PackageNotFoundError:
         return False
     return True
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
 
 
 def test_the_needs_of_a_host_are_few() -> None:

@@ -65,10 +65,8 @@ class Converge:
     async def _guarded(self, account: str, status: Path, tell_unverifiable: Callable[[str], None]) -> None:
         try:
             why = await self._converge(account, status, tell_unverifiable)
-        except (ApplecartError, OSError) as error:
-            log.warning("a cache was not fetched", account=account, exc_info=error)
         except Exception as error:
-            log.error("a cache was not fetched, unexpectedly", account=account, exc_info=error)
+            log.warning("a cache was not fetched", account=account, exc_info=error)
         else:
             if why:
                 log.info("a cache was not fetched", account=account, why=why)

@@ -5,7 +5,8 @@ whole one. Looking into one attaches it read-only and always detaches it again, 
 """
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from applecart.errors import ApplecartError, Transient
@@ -16,6 +17,7 @@ from applecart.tart.mac import Mac
 
 HELPER_DEADLINE_S = 120.0  # of cp, hdiutil create and attach; each takes a second on a healthy disk
 DETACH_DEADLINE_S = 60.0
+COPY_DEADLINE_S = 1200.0  # of a whole cache, file by file
 QUICK_DEADLINE_S = 30.0  # of programs that touch one inode
 VOLUME_NAME = "TuistCache"
 GUEST_MODE = "0666"  # the guest's user is another one than ours
@@ -51,15 +53,25 @@ class Images:
         await self._open_to_guests(target)
 
     async def measure(self, image: Path) -> Inventory:
+        async with self.attached(image) as mount:
+            try:
+                return await asyncio.to_thread(inventory, mount)
+            except OSError as error:
+                raise ImageFailed(f"what {image.name} holds cannot be read: {error.strerror or error}") from None
+
+    async def copy_tree(self, source: Path, target: Path) -> None:
+        await self._run("/usr/bin/ditto", str(source), str(target), deadline_s=COPY_DEADLINE_S)
+
+    @asynccontextmanager
+    async def attached(self, image: Path, *, is_read_only: bool = True) -> AsyncIterator[Path]:
+        """Its contents, as long as the block runs."""
         self._attached += 1
         mount = self._mounts / f"{image.stem}-{self._attached}"
         self._files.make_folder(mount)
-        options = ("-readonly", "-owners", "off", "-nobrowse", "-noverify", "-quiet", "-mountpoint", str(mount))
+        options = ("-owners", "off", "-nobrowse", "-noverify", "-quiet", "-mountpoint", str(mount))
         try:
-            await self._run("/usr/bin/hdiutil", "attach", *options, str(image))
-            return await asyncio.to_thread(inventory, mount)
-        except OSError as error:
-            raise ImageFailed(f"what {image.name} holds cannot be read: {error.strerror or error}") from None
+            await self._run("/usr/bin/hdiutil", "attach", *(["-readonly"] if is_read_only else []), *options, str(image))
+            yield mount
         finally:
             await self.detach(mount)
 
@@ -69,7 +81,7 @@ class Images:
             await self._run("/usr/bin/hdiutil", "detach", str(mount), "-force", deadline_s=DETACH_DEADLINE_S)
         try:
             self._files.remove(mount)
-        except OSError as error:  # attached images are read-only, so what is in one cannot be lost here
+        except OSError as error:  # what is in an attached image is a copy, and mostly read-only: nothing is lost here
             log.warning("an image stays attached", mount=str(mount), why=str(error.strerror))
 
     async def _open_to_guests(self, image: Path) -> None:

@@ -90,6 +90,12 @@ class Masters:
             self._note(account, generation, has_cas)
         self.look()
 
+    def keep_age(self, account: str) -> None:
+        """A master that is about to become a new file is no younger for it."""
+        if self._facts(account) is None:
+            facts = Facts(self.generation(account), self.used_at(account))
+            self._files.write(self._layout.volume(account) / FACTS_FILE, msgspec.json.encode(facts))
+
     def evict(self, account: str) -> None:
         """The image first: what is left without it counts for nothing."""
         log.info("a cache is evicted to make room", account=account, used_at=str(self.used_at(account)))

@@ -27,10 +27,10 @@ class Room:
         self._cap_bytes = cap_bytes
         self._holders: set[str] = set()
 
-    def reserve(self, holder: str, *, sparing: str = "") -> bool:
+    def reserve(self, holder: str, *, sparing: str = "", evicts: bool = True) -> bool:
         """Promise the holder a cap; False when that cannot be kept, and then nothing is promised."""
-        others = len(self._holders - {holder})
-        if not self._make(self._cap_bytes * (others + 1), sparing):
+        wanted_bytes = self._cap_bytes * (len(self._holders - {holder}) + 1)
+        if not (self._make(wanted_bytes, sparing) if evicts else self.free_bytes() >= wanted_bytes):
             return False
         self._holders.add(holder)
         return True

@@ -7,7 +7,6 @@ unfinished downloads are kept, because they are what makes the next one quick.
 from contextlib import suppress
 from pathlib import Path
 
-from applecart.errors import ApplecartError
 from applecart.kubelet.cache.finishing import Finishing
 from applecart.kubelet.cache.images import Images
 from applecart.kubelet.cache.layout import Layout
@@ -29,7 +28,7 @@ async def sweep(
     branches = records.read_all()
     for branch in branches:
         if branch.uid not in kept:
-            await _end(finishing, branch)
+            await end_left(finishing, branch)
     living = [branch for branch in branches if branch.uid in kept]
     vms = {branch.vm for branch in living}
     staged = {layout.staged(branch.uid) for branch in living if branch.is_decided}
@@ -41,11 +40,11 @@ async def sweep(
     return living
 
 
-async def _end(finishing: Finishing, branch: Branch) -> None:
+async def end_left(finishing: Finishing, branch: Branch) -> None:
     """A decision is kept; without one there is nobody left to make it, so the branch goes."""
     try:
         await finishing.carry_out(branch)
-    except (ApplecartError, OSError) as error:
+    except Exception as error:
         log.warning("a left cache volume could not be ended", uid=branch.uid, vm=branch.vm, exc_info=error)
 
 

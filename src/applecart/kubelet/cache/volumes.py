@@ -16,7 +16,7 @@ from applecart.api import labels, names
 from applecart.api.metric_names.label_values import CacheOutcome
 from applecart.api.pods import Pod
 from applecart.clock import Clock
-from applecart.errors import ApplecartError, Transient
+from applecart.errors import BadInput, Transient
 from applecart.kubelet.cache.budget import GIB, split
 from applecart.kubelet.cache.converge import Converge
 from applecart.kubelet.cache.download import Download
@@ -28,8 +28,9 @@ from applecart.kubelet.cache.materialize import Materialize
 from applecart.kubelet.cache.mount import is_mounted, wait_for_mount
 from applecart.kubelet.cache.promotion import read_offer, reason_to_discard
 from applecart.kubelet.cache.records import Branch, Records, Step
+from applecart.kubelet.cache.repack import Repack
 from applecart.kubelet.cache.room import Room
-from applecart.kubelet.cache.sweep import sweep
+from applecart.kubelet.cache.sweep import end_left, sweep
 from applecart.kubelet.cache.trust import trusted_account
 from applecart.kubelet.entry import Entry, Exit, Stage
 from applecart.kubelet.guest.share import STATUS_MODE, GuestShare
@@ -65,6 +66,8 @@ class CacheVolumes:
         cas_gib: int,
         entries: Callable[[], Iterable[Entry]],
     ) -> None:
+        if any(word in str(root) for word in ":,"):  # they end a path in Tart's `--dir`
+            raise BadInput(f"--runner-cache-root {root} cannot be shared with guests: use a path without ':' and ','")
         self._root = root
         self._mac = mac
         self._files = files
@@ -77,6 +80,7 @@ class CacheVolumes:
         self._records = Records(layout, files)
         self._masters = Masters(layout, self._images, files, clock)
         self._room = Room(layout, self._masters, mac, files, cap_gib * GIB)
+        self._repack = Repack(layout, self._masters, self._images, self._room, files, cap_gib)
         self._finishing = Finishing(layout, self._records, self._masters, self._images, files, is_cas_on=is_cas_on)
         self._converge = Converge(
             layout, self._masters, self._images, self._room, Download(mac, files, clock), files, metrics, is_cas_on=is_cas_on
@@ -108,7 +112,7 @@ class CacheVolumes:
         await self._stop(entry.uid)
         try:
             return await self._attach(entry, share)
-        except (ApplecartError, OSError) as error:
+        except Exception as error:
             self._room.release(entry.uid)
             self._branches.pop(entry.uid, None)
             log.warning("a VM starts without a cache volume", object=entry.key, vm=entry.vm, exc_info=error)
@@ -157,10 +161,8 @@ class CacheVolumes:
                     self._converge.begin(
                         branch.account, share.status_folder, lambda digest: self._tell_unverifiable(entry.uid, share, digest)
                     )
-        except (ApplecartError, OSError) as error:
-            log.warning("a job gets no cache volume", object=entry.key, vm=entry.vm, exc_info=error)
         except Exception as error:
-            log.error("a job gets no cache volume, unexpectedly", object=entry.key, vm=entry.vm, exc_info=error)
+            log.warning("a job gets no cache volume", object=entry.key, vm=entry.vm, exc_info=error)
 
     def _forfeit_if_changed(self, uid: str) -> None:
         """A cache that was given for one account never becomes another's."""
@@ -191,7 +193,7 @@ class CacheVolumes:
             self._forfeit_if_changed(entry.uid)
             if await self._is_ready() and (branch := self._branches.get(entry.uid)) is not None:
                 outcome = await self._finish(branch, exit, status)
-        except (ApplecartError, OSError) as error:
+        except Exception as error:
             log.warning("a cache volume could not be ended", object=entry.key, vm=entry.vm, exc_info=error)
         self._forget(entry.uid)
         self._metrics.finished(outcome)
@@ -224,7 +226,7 @@ class CacheVolumes:
         while True:
             try:
                 await self.look()
-            except (ApplecartError, OSError) as error:
+            except Exception as error:
                 log.warning("the disk for caches could not be looked after", root=str(self._root), exc_info=error)
             await asyncio.sleep(WATERMARK_EVERY_S)
 
@@ -240,12 +242,14 @@ class CacheVolumes:
             resident=len(self._masters.accounts),
             free_bytes=self._room.free_bytes() if is_ready else 0,
         )
+        if is_ready and not any(branch.step is Step.MATERIALIZED for branch in self._branches.values()):
+            await self._repack.repack_one()  # it keeps the disk busy, so it begins only while no job runs
 
     async def _end_strays(self) -> None:
         """What could not be ended in its time."""
         for branch in self._records.read_all():
             if branch.uid not in self._branches:
-                await self._finishing.carry_out(branch)
+                await end_left(self._finishing, branch)
 
     async def aclose(self) -> None:
         """Nothing of it runs in the agent when this returns."""

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from applecart.api.containers import Container
 from applecart.api.core import ServiceAccount
+from applecart.api.events import Event
 from applecart.api.meta import Key, ObjectMeta
 from applecart.api.pods import Pod, PodSpec
-from applecart.clock import Clock
+from applecart.clock import EPOCH, Clock
 from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
@@ -97,6 +98,13 @@ class World:
         with suppress(NotFound):
             return await self.client.get(Pod, Key(NAMESPACE, name))
         return None
+
+    async def events(self, name: str) -> list[Event]:
+        """What was recorded about a Pod, the oldest first."""
+        assert self.agent is not None
+        await self.agent.host.events.flushed()
+        found = await self.client.list(Event, NAMESPACE, fields=f"involvedObject.name={name}")
+        return sorted(found, key=lambda event: (event.first_timestamp or EPOCH, event.metadata.resource_version))
 
     async def until(self, name: str, holds: Callable[[Pod | None], bool], within_s: float = 3600.0) -> Pod | None:
         """The Pod once it is so; fails when that takes longer."""

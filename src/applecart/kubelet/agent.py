@@ -24,6 +24,7 @@ from applecart.kube.events import Recorder
 from applecart.kube.informer import Informer
 from applecart.kube.runtime_metrics import ControllerMetrics, QueueMetrics
 from applecart.kube.workqueue import WorkQueue
+from applecart.kubelet.cache.volumes import CacheVolumes
 from applecart.kubelet.garbage.collect import Collector
 from applecart.kubelet.garbage.look import Look, pods_on
 from applecart.kubelet.goldens import Goldens
@@ -88,6 +89,7 @@ class Agent:
             relay_port=options.vnc_relay_port,
             allowed=options.scrape_allowed_cidr or DEFAULT_ALLOWED,
         )
+        journal = Journal(options.state_dir, files)
         self.host = Host(
             node=options.node_name,
             node_ip=node_ip,
@@ -98,7 +100,7 @@ class Agent:
             tart=tart,
             home=home,
             files=files,
-            journal=Journal(options.state_dir, files),
+            journal=journal,
             goldens=Goldens(tart, home, files, clock, options.state_dir),
             gui=GuiSession(
                 mac,
@@ -111,6 +113,7 @@ class Agent:
                 on_kick=measured.gui_session_kicked,
             ),
             has_screen=self.screens.is_capable,
+            caches=_caches(options, mac, files, clock, measured, journal),
             client=client,
             events=Recorder(client, KUBELET_EVENT_SOURCE, clock, host=options.node_name),
             metrics=measured,
@@ -157,10 +160,14 @@ class Agent:
         await self.lives.aclose()
         await self.forwarders.aclose()
         await self.screens.aclose()
+        if self.host.caches is not None:
+            await self.host.caches.aclose()
         self.host.tart.close()
 
     def _works(self) -> list[Work]:
         works: list[Work] = [self.pods.run, self._controller.run, self.host.events.run]
+        if self.host.caches is not None:
+            works.append(self.host.caches.run)
         return [*works, self.collector.run if self.collector else self._settle]
 
     async def _settle(self) -> None:
@@ -216,3 +223,20 @@ class Agent:
     def _no_screen(self, pod: Pod, sentence: str) -> None:
         refused = reasons.SCREEN_REFUSED
         self.host.events.event(pod, refused.type, refused.name, sentence)
+
+
+def _caches(
+    options: Options, mac: Mac, files: Files, clock: Clock, metrics: KubeletMetrics, journal: Journal
+) -> CacheVolumes | None:
+    if options.runner_cache_root is None:
+        return None
+    return CacheVolumes(
+        options.runner_cache_root,
+        mac,
+        files,
+        clock,
+        metrics.cache,
+        cap_gib=options.cache_volume_cap_gib,
+        cas_gib=options.cache_volume_cas_gib,
+        entries=lambda: journal,
+    )

@@ -48,7 +48,7 @@ class Registration:
             offer,
             facts=lambda: self._facts(),
             conditions=self.health.conditions,
-            advertised=Advertised([LabelSource("goldens", host.goldens.labels, keeps_last=True)]),
+            advertised=Advertised(self._label_sources()),
         )
         self.lease = NodeLease(host.client, host.clock, options.node_name, owner=lambda: self.keeper.node)
         self.health.on_report = self._report
@@ -65,6 +65,12 @@ class Registration:
         async with asyncio.TaskGroup() as group:
             for work in (self.lease, self.keeper, self.health):
                 group.create_task(work.run())
+
+    def _label_sources(self) -> list[LabelSource]:
+        goldens = LabelSource("goldens", self._host.goldens.labels, keeps_last=True)
+        caches = self._host.caches
+        # A wrong cache label would send an account's jobs to a host that has nothing of it.
+        return [goldens] if caches is None else [goldens, LabelSource("caches", caches.labels)]
 
     def _checks(self) -> list[Check]:
         host = self._host

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 import msgspec
 
 from applecart.api.pods import Pod
+from applecart.api.reasons import kubelet as reasons
 from applecart.errors import ApplecartError
 from applecart.kubelet.entry import Entry, Stage
 from applecart.kubelet.guest.share import GuestShare
 from applecart.kubelet.pods.host import Host
 from applecart.tart.mac import Detached, RunEnd
-from applecart.tart.run_options import RunOptions
+from applecart.tart.run_options import RunOptions, Share
 from applecart.tart.running import running_vms
 
 STRAY_POLL_S = 5.0  # of a VM whose run folder is lost; listing processes costs a fork
@@ -35,9 +36,20 @@ class Booting:
         )
         folder = host.journal.run_folder(entry)
         host.files.make_folder(folder)
-        options = RunOptions(shares=GuestShare(host.userdata, entry.vm, host.files).shares(), is_vnc=host.has_screen(pod))
+        options = RunOptions(shares=await self._shares(pod, entry), is_vnc=host.has_screen(pod))
         detached = await host.tart.run(entry.vm, options, folder=folder, log=host.logs / f"{entry.vm}.log")
         return host.journal.write(msgspec.structs.replace(entry, stage=Stage.RUNNING)), detached
+
+    async def _shares(self, pod: Pod, entry: Entry) -> tuple[Share, ...]:
+        share = GuestShare(self.host.userdata, entry.vm, self.host.files)
+        if self.host.caches is None:
+            return share.shares()
+        skipped = reasons.CACHE_VOLUME_SKIPPED
+
+        def tell(sentence: str) -> None:
+            self.host.events.event(pod, skipped.type, skipped.name, f"cache volume not attached: {sentence}")
+
+        return (*share.shares(), *await self.host.caches.attach(entry, share, on_skipped=tell))
 
     async def find(self, entry: Entry) -> tuple[Entry, Detached | None]:
         """What became of a VM that was being started. Without a Detached it never was, and the entry is CLONED again."""

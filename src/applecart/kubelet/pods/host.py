@@ -11,6 +11,7 @@ from applecart.api.pods import Pod
 from applecart.clock import Clock
 from applecart.kube.client import Client
 from applecart.kube.events import Recorder
+from applecart.kubelet.cache.volumes import CacheVolumes
 from applecart.kubelet.goldens import Goldens
 from applecart.kubelet.gui_session import GuiSession
 from applecart.kubelet.journal import Journal
@@ -36,6 +37,7 @@ class Host:
     goldens: Goldens
     gui: GuiSession
     has_screen: Callable[[Pod], bool]  # whose VMs are started so that people can look at them
+    caches: CacheVolumes | None  # None where no volume is set aside for them
     client: Client
     events: Recorder
     metrics: KubeletMetrics

@@ -21,6 +21,7 @@ from applecart.kube.finalizers import ensure_finalizer, remove_finalizer
 from applecart.kube.informer import Informer
 from applecart.kube.results import DONE, Result, again_in
 from applecart.kubelet.entry import Entry, Stage
+from applecart.kubelet.guest.share import GuestShare
 from applecart.kubelet.pods.decide import Act, next_act
 from applecart.kubelet.pods.ending import Ending
 from applecart.kubelet.pods.host import Host
@@ -74,6 +75,8 @@ class PodReconciler:
         if entry is None:
             entry = self._accept(pod)
         self._lives.keep(pod)
+        if self._host.caches is not None and entry.started_at is not None:
+            self._host.caches.see(pod, entry, GuestShare(self._host.userdata, entry.vm, self._host.files))
         await self._publishing.publish(pod, entry)
         return again_in(LOOK_EVERY)
 

@@ -73,11 +73,14 @@ class Stopping:
             self.host.mac.signal(detached.pid, signal.SIGKILL)
 
     async def remove(self, entry: Entry) -> Entry:
-        """Nothing of the VM is left when this returns."""
+        """Nothing of the VM is left when this returns. Call it only once the VM has ended."""
         host = self.host
+        share = GuestShare(host.userdata, entry.vm, host.files)
+        if host.caches is not None:
+            await host.caches.finish(entry, entry.exit, share.status_folder)
         if entry.may_have_vm and self._is_ours(entry):
             await host.tart.delete(entry.vm)
-        GuestShare(host.userdata, entry.vm, host.files).remove()
+        share.remove()
         return host.journal.write(msgspec.structs.replace(entry, stage=Stage.REMOVED))
 
     def _is_ours(self, entry: Entry) -> bool:

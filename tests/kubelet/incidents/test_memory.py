@@ -1,5 +1,6 @@
 """The agent's memory lost, torn or behind the times: marks in VMs speak for it, and nothing stays behind."""
 
+import errno
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from applecart.clock import Clock
 from applecart.kube.patches import Merge
 from applecart.sim.tart.faults import Fault
 from tests.kubelet.incidents.scene import delete, go_wrong, job, scene, terminated, vm_pid
+from tests.kubelet.killing import KillableFiles
 from tests.kubelet.world import World, vm_pod
 from tests.virtual_time import elapse
 
@@ -120,3 +122,29 @@ async def _force_away(here: World) -> None:
     await delete(here, grace_s=0)
     await here.client.patch(Pod, Key("ci", "job-1"), Merge({"metadata": {"finalizers": []}}))
     await here.until_gone("job-1")
+
+
+@pytest.mark.parametrize("from_s", [0, 20, 40, 60], ids=lambda at: f"after-{at}s")
+async def test_a_full_disk_under_the_journal_delays_a_pod_and_loses_nothing(
+    from_s: int, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No step is taken that could not be written down; when there is room again the Pod goes on, its VM booted once."""
+    async with scene(tmp_path, clock) as here:
+        here.start_agent()
+        full = False
+        write = KillableFiles.write
+
+        def refuse_when_full(files: KillableFiles, path: Path, data: bytes, mode: int = 0o600) -> None:
+            if full and path.name == "entry.json":
+                raise OSError(errno.ENOSPC, "No space left on device")
+            write(files, path, data, mode)
+
+        monkeypatch.setattr(KillableFiles, "write", refuse_when_full)
+        await here.create(job(runs_s=300, code=0))
+        await elapse(from_s)
+        full = True
+        await elapse(1800)
+        full = False
+        pod = await here.until_phase("job-1", SUCCEEDED, within_s=7200)
+        assert terminated(pod).exit_code == 0
+        assert len(here.mac.boots) == 1

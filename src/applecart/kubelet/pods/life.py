@@ -27,6 +27,8 @@ from applecart.kubelet.probes.runner import ProbeRunner
 from applecart.observe.logs import logger
 from applecart.tart.mac import Detached
 
+JOURNAL_PAUSE_S = 10.0  # a full disk is cleared by the collector, or by a person
+
 log = logger(__name__)
 
 
@@ -68,8 +70,17 @@ class Life:
             except asyncio.CancelledError:
                 raise
             except Exception as error:
-                entry = self._failed(self._entry(), error)
+                entry = await self._remembered(error)
             self._changed()
+
+    async def _remembered(self, error: Exception) -> Entry:
+        """The entry with its new trouble. A journal that cannot be written is itself waited for: nothing may go on without."""
+        while True:
+            try:
+                return self._failed(self._entry(), error)
+            except OSError as worse:
+                log.error("the journal cannot be written, so the Pod waits", object=self.pod, exc_info=worse)
+            await asyncio.sleep(JOURNAL_PAUSE_S)
 
     async def _advance(self, entry: Entry) -> Entry:
         """One stage further."""
@@ -125,7 +136,7 @@ class Life:
             about.error("a Pod's VM could not be made, unexpectedly", exc_info=error)
         failed = reasons.CREATE_FAILED.as_event(EventType.WARNING)
         host.events.event(self.pod, failed.type, failed.name, trouble.sentence)
-        if not gives_up(trouble, now):
+        if entry.stage in (Stage.BOOTING, Stage.RUNNING) or not gives_up(trouble, now):  # a VM that runs is not given up (I7)
             return host.journal.write(msgspec.structs.replace(entry, trouble=trouble))
         host.metrics.failed(self.pod, trouble.failure)
         ended = msgspec.structs.replace(entry, stage=Stage.ENDED, exit=given_up(trouble, now), trouble=trouble)

@@ -50,18 +50,20 @@ class Watching:
     async def until_ended(self, entry: Entry, detached: Detached) -> Entry:
         """The entry with its exit. Raises when the VM never began."""
         ended = asyncio.ensure_future(detached.wait())
-        helpers = [asyncio.create_task(work) for work in (self._follow(entry), self._enforce_deadline(entry))]
         killed = asyncio.create_task(self._killed.wait())
+        helpers = [asyncio.create_task(work) for work in (self._follow(entry), self._enforce_deadline(entry))]
         try:
-            await asyncio.wait([ended, killed], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([ended, killed, *helpers], return_when=asyncio.FIRST_COMPLETED)
+            end = ended.result() if ended.done() else None
         finally:
             for task in (ended, killed, *helpers):
                 task.cancel()
-            await asyncio.gather(killed, *helpers, return_exceptions=True)
+            found = await asyncio.gather(killed, *helpers, return_exceptions=True)
             await self.probes.stop(entry.uid)
+        if end is None and not self._killed.is_set():  # a helper failed: its error says what to do next
+            raise next(error for error in found if isinstance(error, Exception))
         entry = self.host.journal.get(entry.uid) or entry  # its address may have been noted
-        if ended.done() and not ended.cancelled() and self._because is None:
-            end = ended.result()
+        if end is not None and self._because is None:
             Ending(self.host).refuse_false_start(self.pod, entry, end)
             return Ending(self.host).record(entry, end)
         stopped = await Stopping(self.host).stop(entry, self._grace_s())
@@ -140,11 +142,12 @@ class Watching:
                 entry = self._note(entry, address)
 
     async def _enforce_deadline(self, entry: Entry) -> None:
-        """`activeDeadlineSeconds` of the Pod."""
+        """`activeDeadlineSeconds` of the Pod. Only its beginning is read off the wall clock, which may be set meanwhile."""
+        active = self.host.clock.now() - (self.pod.status.start_time or entry.accepted_at)
+        began_s = self.host.clock.monotonic() - active.total_seconds()
         while True:
             limit_s = self.pod.spec.active_deadline_seconds  # it may be set, or made shorter, while the Pod runs
-            active = self.host.clock.now() - (self.pod.status.start_time or entry.accepted_at)
-            left_s = ADDRESS_REFRESH_S if limit_s is None else limit_s - active.total_seconds()
+            left_s = ADDRESS_REFRESH_S if limit_s is None else limit_s - (self.host.clock.monotonic() - began_s)
             if limit_s is not None and left_s <= 0:
                 sentence = f"the Pod was active longer than its activeDeadlineSeconds of {limit_s}"
                 self.end(reasons.DEADLINE_EXCEEDED.name, sentence)

@@ -27,6 +27,7 @@ from tests.kubelet.killing import AgentKilled, Kill, KillableFiles, KillableMac,
 
 NODE = "mac-1"
 IMAGE = "ghcr.io/acme/runner@sha256:" + "a" * 64
+IMAGE_BYTES = 10**9  # pulled in ten seconds
 NAMESPACE = "ci"
 LOOK_EVERY_S = 1.0  # of virtual time
 
@@ -128,6 +129,7 @@ async def world(folder: Path, clock: Clock, *flags: str) -> AsyncIterator[World]
         client = Client(api.transport(), clock)
         await client.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace=NAMESPACE)))
         mac = SimulatedMac(folder / "tart", clock)
+        mac.registry.edit(lambda content: setattr(content, "image_bytes", IMAGE_BYTES))
         here = World(folder, clock, api, client, mac, flags=list(flags))
         try:
             yield here

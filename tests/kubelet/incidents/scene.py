@@ -24,7 +24,6 @@ from tests.kube.faults import FaultyTransport
 from tests.kubelet.world import IMAGE, NAMESPACE, NODE, World, vm_pod, world
 
 GB = 10**9
-SMALL_IMAGE_BYTES = GB  # pulled in ten seconds
 TART = "/usr/local/bin/tart"
 
 
@@ -40,11 +39,10 @@ class Wire:
 
 @asynccontextmanager
 async def scene(folder: Path, clock: Clock, *flags: str) -> AsyncIterator[World]:
-    """A world with small images, where no agent runs yet."""
+    """A world where no agent runs yet."""
     async with world(folder, clock, *flags) as here:
         with suppress(AlreadyExists):
             await here.client.create(Namespace(metadata=ObjectMeta(name=LEASES)))
-        image_bytes(here, SMALL_IMAGE_BYTES)
         yield here
 
 

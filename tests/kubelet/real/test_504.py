@@ -3,8 +3,10 @@
 How long it takes is measured by `make bench ROWS='kubelet 504*'`; here it is what becomes of them, and by which calls.
 """
 
+import asyncio
 import json
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -13,13 +15,16 @@ from applecart.api.meta import Key
 from applecart.api.pods import SUCCEEDED, Pod
 from applecart.kube.cache import Change
 from applecart.kube.patches import Merge
+from applecart.kube.transport import Request
 from tests.kubelet.real.agent_process import AgentProcess
 from tests.kubelet.real.apis import Api, agent_user
 from tests.kubelet.real.conftest import StartsAgents
-from tests.kubelet.real.following import following
+from tests.kubelet.real.following import WITHIN_S, following
 from tests.kubelet.real.pods import STUCK, finish, finished_pod, stick
 
 THEIRS = "example.com/billing"
+LAST = "/readyz"  # which nobody else asks here
+LOOK_EVERY_S = 0.02
 
 
 async def bystanders(api: Api) -> None:
@@ -70,14 +75,22 @@ def assert_one_step_each(changes: list[Change[Pod]], stuck: list[Key]) -> None:
     assert {key: seen[key] for key in stuck if seen[key] != 1} == {}
 
 
+async def requests(api: Api) -> list[dict[str, Any]]:
+    """All that were answered until now. They are noted in order, a little later: the last one is ours and says so."""
+    assert api.requests is not None
+    await api.client.call(Request("GET", LAST))
+    async with asyncio.timeout(WITHIN_S):
+        while LAST not in (text := api.requests.read_text()):  # noqa: ASYNC110 (a file of a thread)
+            await asyncio.sleep(LOOK_EVERY_S)
+    return [json.loads(line) for line in text[: text.rindex("\n")].splitlines()]
+
+
 @pytest.mark.real_time
 async def test_504_finished_pods_lose_their_finalizer_and_go(embedded: Api, agent_of: StartsAgents) -> None:
     """Incident 1: "it has ended" was asked before "it is being deleted", and 504 Pods stayed for four days."""
     agent = agent_of(embedded)
     await all_go(embedded, agent)
-    assert embedded.requests is not None
-    asked = [json.loads(line) for line in embedded.requests.read_text().splitlines()]
-    ours = [call for call in asked if call["user"] == agent_user(embedded.node)]
+    ours = [call for call in await requests(embedded) if call["user"] == agent_user(embedded.node)]
     about_pods = [call for call in ours if f"/namespaces/{embedded.namespace}/pods/" in call["path"]]
     # One write per Pod, and the object goes with it: no second call that could be refused (incident 14), none repeated.
     assert Counter(call["method"] for call in about_pods) == {"PATCH": STUCK + 1}

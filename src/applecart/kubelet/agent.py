@@ -211,6 +211,8 @@ class Agent:
 
     def _look_at(self, key: Key) -> None:
         self._controller.queue.add(key)
+        if self.registration is not None:
+            self.registration.keeper.nudge()  # the Node tells what the host holds and whether it is busy
 
     async def _address(self, uid: str) -> str | None:
         entry = self.host.journal.get(uid)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
+from applecart.api.conditions import HOST_BUSY
 from applecart.clock import Clock
 from applecart.errors import DeadlineExceeded
 from applecart.kubelet.node.health import Check, Health, gui_session_exists, scratch_vm_boots, tart_answers
@@ -172,3 +173,18 @@ async def test_everything_found_out_is_reported(clock: Clock) -> None:
         health.on_report = report
         await elapse(1)
         assert reports == 4
+
+
+async def test_a_vm_that_was_just_started_keeps_the_host_busy_before_anybody_looked(clock: Clock) -> None:
+    """I7: between two looks the Node said that nothing runs, and the host might have been rebooted under a job."""
+    ours: list[str] = []
+    health = Health(Host(), clock, [], our_vms=lambda: ours)
+    running = asyncio.create_task(health.run())
+    await elapse(1)
+    assert health.is_idle
+    ours.append("ci-job-1")
+    assert not health.is_idle
+    busy = next(each for each in health.conditions(None) if each.type == HOST_BUSY)
+    assert (busy.status, busy.message) == ("True", "VM ci-job-1 runs")
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

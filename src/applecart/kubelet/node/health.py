@@ -15,7 +15,7 @@ from applecart.api.reasons import ConditionReason
 from applecart.api.reasons import kubelet as reasons
 from applecart.clock import Clock
 from applecart.kubelet.node.conditions import Findings, Outcome, node_conditions
-from applecart.kubelet.node.host_busy import TART, busy_with
+from applecart.kubelet.node.host_busy import TART, busy_with, runs
 from applecart.observe.logs import logger
 from applecart.secrets import redact
 from applecart.tart.mac import Disk, Mac
@@ -81,7 +81,9 @@ class Health:
         tart_name: str = TART,
         guest_disks: Callable[[], Awaitable[Mapping[str, int]]] | None = None,
         on_guest_disks: Callable[[Mapping[str, int]], None] = lambda used: None,
+        our_vms: Callable[[], Iterable[str]] = tuple,
     ) -> None:
+        """`our_vms` are those that the agent itself has started: they keep the host busy before a look finds them."""
         self.on_report: Callable[[], None] = lambda: None  # something was found out: the Node may have to say so
         self._mac = mac
         self._clock = clock
@@ -89,6 +91,7 @@ class Health:
         self._tart_name = tart_name
         self._guest_disks = guest_disks
         self._on_guest_disks = on_guest_disks
+        self._our_vms = our_vms
         self._started_s = clock.monotonic()
         self._outcomes = {check.name: Outcome(check.name, check.reason, check.fix, check.is_awaited) for check in self._checks}
         self._disk: Disk | None = None
@@ -102,7 +105,7 @@ class Health:
     @property
     def is_idle(self) -> bool:
         """Nothing runs on the host; False also when nobody knows."""
-        return self._works_on is not None and not self._works_on
+        return self._works_on is not None and not self._works_on and not any(True for _ in self._our_vms())
 
     def conditions(self, node: Node | None) -> tuple[NodeCondition, ...]:
         """What the Node must say now, given what it says."""
@@ -111,7 +114,7 @@ class Health:
             is_start_over=self._clock.monotonic() - self._started_s >= START_GRACE_S,
             disk=self._disk,
             guests=self._guests,
-            works_on=self._works_on,
+            works_on=None if self._works_on is None else sorted({*self._works_on, *map(runs, self._our_vms())}),
         )
         return node_conditions(found, node)
 

@@ -22,10 +22,14 @@ def busy_with(processes: Iterable[Process], tart_name: str = TART) -> list[str]:
     for process in processes:
         if match := tart.search(process.command):
             vm = match["vm"] or "unnamed"
-            found[f"VM {vm} runs" if match["what"] == "run" else f"VM {vm} is being pushed"] = None
+            found[runs(vm) if match["what"] == "run" else f"VM {vm} is being pushed"] = None
         elif _JOB.search(process.command):
             found["a job of the host's own runner"] = None
     return sorted(found)
+
+
+def runs(vm: str) -> str:
+    return f"VM {vm} runs"
 
 
 def in_words(found: list[str]) -> str:

@@ -8,6 +8,7 @@ import msgspec
 from applecart.api.meta import Key
 from applecart.api.reasons import kubelet as reasons
 from applecart.errors import ApplecartError
+from applecart.kubelet.entry import Stage
 from applecart.kubelet.node.advertised import Advertised, LabelSource
 from applecart.kubelet.node.desired import Offer
 from applecart.kubelet.node.facts import Facts, HostFacts, read_facts
@@ -40,6 +41,7 @@ class Registration:
             tart_name=options.tart_binary.rpartition("/")[2],
             guest_disks=GuestDisks(self._running_vms, self._execute),
             on_guest_disks=self._guest_disks_seen,
+            our_vms=lambda: [entry.vm for entry in host.journal if entry.stage in (Stage.BOOTING, Stage.RUNNING)],
         )
         offer = msgspec.structs.replace(Offer.of(options), endpoint_port=endpoint_port)
         self.keeper = NodeKeeper(

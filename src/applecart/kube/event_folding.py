@@ -18,7 +18,7 @@ OBJECT_BURST = 25
 OBJECT_REFILL_S = 300.0  # one more Event per object every five minutes
 GLOBAL_BURST = 200  # a fleet of 500 hosts that all have something to say at once
 GLOBAL_REFILL_S = 0.1  # then ten a second, far below what an API server notices
-REMEMBERED = 4096
+REMEMBERED = 4096  # about 5 MB of a controller that looks after a fleet
 
 T = TypeVar("T")
 
@@ -60,19 +60,23 @@ class _Similar(msgspec.Struct):
 class Remembered(OrderedDict[str | tuple[object, ...], T], Generic[T]):
     """A dictionary that forgets what was not looked at for longest."""
 
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
     def recall(self, key: str | tuple[object, ...], otherwise: T) -> T:
         value = self.setdefault(key, otherwise)
         self.move_to_end(key)
-        if len(self) > REMEMBERED:
+        if len(self) > self._most:
             self.popitem(last=False)
         return value
 
 
 class Folding:
-    def __init__(self) -> None:
-        self._series: Remembered[Series] = Remembered()
-        self._similar: Remembered[_Similar] = Remembered()
-        self._buckets: Remembered[Bucket] = Remembered()
+    def __init__(self, remembered: int = REMEMBERED) -> None:
+        self._series: Remembered[Series] = Remembered(remembered)
+        self._similar: Remembered[_Similar] = Remembered(remembered)
+        self._buckets: Remembered[Bucket] = Remembered(remembered)
         self._all = Bucket(GLOBAL_BURST, 0.0)
 
     def fold(self, subject: Subject, message: str, now_s: float) -> Series | None:

@@ -21,7 +21,7 @@ from applecart.errors import ApplecartError, Permanent
 from applecart.kube.backoff import Pace
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
-from applecart.kube.event_folding import Folding, Series, Subject
+from applecart.kube.event_folding import REMEMBERED, Folding, Series, Subject
 from applecart.kube.patches import Merge
 from applecart.observe import published
 from applecart.observe.logs import logger
@@ -63,6 +63,7 @@ class Recorder:
         clock: Clock,
         *,
         host: str = "",
+        remembered: int = REMEMBERED,
         observer: RecorderObserver | None = None,
     ) -> None:
         self.dropped = 0  # did not fit, or could not be written
@@ -71,7 +72,7 @@ class Recorder:
         self._host = host
         self._clock = clock
         self._observer = observer
-        self._folding = Folding()
+        self._folding = Folding(remembered)
         self._notes: deque[Note] = deque()
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()

@@ -52,6 +52,7 @@ from applecart.tart.mac import Mac
 WORKERS = 32  # a Pod's look is short; many that must go at once, as after an outage, go side by side
 DEADLINE_S = 900.0  # of one look: a VM that must be asked, cut off, killed and deleted, each with its own deadline
 
+REMEMBERED_EVENTS = 512  # of the Pods of an hour; the agent is small
 SETTLE_PACE = Pace(first_s=5.0, longest_s=300.0)
 
 log = logger(__name__)
@@ -115,7 +116,7 @@ class Agent:
             has_screen=self.screens.is_capable,
             caches=_caches(options, mac, files, clock, measured, journal),
             client=client,
-            events=Recorder(client, KUBELET_EVENT_SOURCE, clock, host=options.node_name),
+            events=Recorder(client, KUBELET_EVENT_SOURCE, clock, host=options.node_name, remembered=REMEMBERED_EVENTS),
             metrics=measured,
             clock=clock,
         )

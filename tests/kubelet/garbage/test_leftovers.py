@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 
 from applecart.kubelet.garbage.leftovers import (
+    ALL_LOGS_BYTES,
     LARGEST_LOG_BYTES,
     Leftover,
     RemoveLog,
@@ -55,6 +56,17 @@ def test_a_log_goes_a_week_after_its_last_line() -> None:
     plan = plan_leftovers(scene(logs=(log("old.log", 8), log("young.log", 6), log("old.log.1", 8), log("note.txt", 900))))
     assert paths(plan) == ["old.log", "old.log.1"]
     assert all(isinstance(step, RemoveLog) for step in plan)
+
+
+def test_logs_of_vms_that_are_gone_share_a_limit_and_the_oldest_go_first() -> None:
+    """Weakness 19: nothing limited all logs together, and a busy host writes gigabytes of them in a week."""
+    logs = [log(f"ci-{day}.log", days=day, size_bytes=ALL_LOGS_BYTES // 40) for day in range(6)]
+    logs += [log(f"ci-{number}.guest.log", days=6, size_bytes=ALL_LOGS_BYTES // 40) for number in range(40)]
+    going = plan_leftovers(scene(logs=tuple(logs)))
+    assert len(going) == 6
+    assert all(name.endswith(".guest.log") for name in paths(going))
+    kept = scene(logs=tuple(logs), vms=tuple(vm(f"ci-{number}") for number in range(40)))
+    assert plan_leftovers(kept) == []
 
 
 def test_the_log_of_a_vm_that_is_still_there_stays() -> None:

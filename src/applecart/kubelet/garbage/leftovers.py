@@ -10,13 +10,15 @@ from pathlib import Path
 import msgspec
 
 from applecart.kubelet.garbage.plan import Kind
-from applecart.kubelet.garbage.scene import Scene
+from applecart.kubelet.garbage.scene import Found, Scene
 
 STAGED_GRACE = timedelta(minutes=10)  # for whoever stages files before writing them down
 LOG_RETENTION = timedelta(days=7)  # long enough to ask on Monday about Friday's job
+ALL_LOGS_BYTES = 2 << 30  # of VMs that are gone: 500 Pods a day with 4 MB each would fill 14 GB in a week
 LARGEST_LOG_BYTES = 64 << 20  # `tart run` prints a few lines; this much is a guest's serial console gone wild
 LOG_SUFFIX = ".log"
 OLDER_SUFFIX = ".log.1"
+GUEST_PART = ".guest"  # the guest's own log, kept after its share went
 
 
 class RemoveUserdata(msgspec.Struct, frozen=True):
@@ -52,15 +54,30 @@ def plan_leftovers(scene: Scene) -> list[Leftover]:
         for found in scene.userdata
         if not is_needed(found.path.name) and scene.now - found.changed_at > STAGED_GRACE
     ]
+    of_gone: list[Found] = []
     for found in scene.logs:
         vm = vm_of_log(found.path.name)
         if vm is None:
             continue
-        if not is_needed(vm) and scene.now - found.changed_at > LOG_RETENTION:
+        is_of_gone = not is_needed(vm.removesuffix(GUEST_PART))
+        if is_of_gone and scene.now - found.changed_at > LOG_RETENTION:
             stale.append(RemoveLog(found.path, f"nothing was written to it since {found.changed_at:%Y-%m-%d}"))
         elif found.size_bytes > LARGEST_LOG_BYTES and found.path.name.endswith(LOG_SUFFIX):
             stale.append(RotateLog(found.path, found.path.with_name(vm + OLDER_SUFFIX)))
-    return stale
+        elif is_of_gone:
+            of_gone.append(found)
+    return [*stale, *_beyond_all(of_gone)]
+
+
+def _beyond_all(logs: list[Found]) -> list[Leftover]:
+    """The oldest of those that do not fit together."""
+    going: list[Leftover] = []
+    kept_bytes = 0
+    for found in sorted(logs, key=lambda log: (log.changed_at, log.path), reverse=True):
+        kept_bytes += found.size_bytes
+        if kept_bytes > ALL_LOGS_BYTES:
+            going.append(RemoveLog(found.path, f"logs of VMs that are gone take more than {ALL_LOGS_BYTES >> 30} GiB"))
+    return going
 
 
 def vm_of_log(name: str) -> str | None:

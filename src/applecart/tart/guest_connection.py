@@ -12,44 +12,20 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from applecart.errors import DeadlineExceeded, Unreachable
+from applecart.tart.stream_connection import StreamConnection
 
 IP_BOUND_IF = 25  # of <netinet/in.h>; Python does not name it
-PIECE_BYTES = 64 << 10
 _INTERFACE = re.compile(r"^([A-Za-z][\w.-]{0,31}):", re.MULTILINE)
 _ADDRESS = re.compile(r"^\s+inet (\d+\.\d+\.\d+\.\d+) .*?netmask 0x([0-9a-f]{8})\b", re.MULTILINE)
 
 
-class GuestConnection:
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-
-    async def read(self) -> bytes:
-        try:
-            return await self._reader.read(PIECE_BYTES)
-        except OSError as error:
-            raise Unreachable(f"the guest closed the connection: {error.strerror or error}") from None
-
-    async def write(self, data: bytes) -> None:
-        try:
-            self._writer.write(data)
-            await self._writer.drain()
-        except OSError as error:
-            raise Unreachable(f"the guest closed the connection: {error.strerror or error}") from None
-
-    async def aclose(self) -> None:
-        self._writer.close()
-        with suppress(OSError):
-            await self._writer.wait_closed()
-
-
 async def connect_guest(
     address: str, port: int, deadline_s: float, ifconfig: Callable[[], Awaitable[str]] | None
-) -> GuestConnection:
+) -> StreamConnection:
     try:
         async with asyncio.timeout(deadline_s):
             interface = interface_of(address, await ifconfig()) if ifconfig else None
-            return GuestConnection(*await _open(address, port, interface))
+            return StreamConnection(*await _open(address, port, interface), peer="the guest")
     except TimeoutError:
         raise DeadlineExceeded(f"{address} port {port} did not answer within {deadline_s:g} s") from None
     except (OSError, ValueError, OverflowError) as error:

@@ -4,17 +4,16 @@ Progress is output, or bytes that grow in the store: a pull that waits for anoth
 `progress_of` reads Tart's lines; `StallWatch` decides; `driver.py` kills. Never raises on what Tart prints.
 """
 
-import os
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from applecart.tart.home import bytes_in
+
 LOOK_EVERY_S = 5.0  # a look reads a few dozen folder entries
 LONGEST_LINE_BYTES = 4096  # of what is kept until its end comes
-BLOCK_BYTES = 512  # the unit of st_blocks
 _ESCAPES = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]")
 _PERCENT = re.compile(r"(\d{1,3})%")
 
@@ -67,16 +66,4 @@ class StallWatch:
 
 def store_bytes(home: Path) -> int:
     """What downloads occupy: `tmp` and `cache`. Shrinks when somebody cleans up."""
-    return sum(_occupied(home / part) for part in ("tmp", "cache"))
-
-
-def _occupied(folder: Path) -> int:
-    total = 0
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            with suppress(OSError):
-                if entry.is_dir(follow_symlinks=False):
-                    total += _occupied(Path(entry.path))
-                else:
-                    total += entry.stat(follow_symlinks=False).st_blocks * BLOCK_BYTES
-    return total
+    return sum(bytes_in(home / part) for part in ("tmp", "cache"))

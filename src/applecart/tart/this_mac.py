@@ -11,11 +11,12 @@ from pathlib import Path
 
 from applecart.errors import Transient
 from applecart.tart.detached import DetachedRun, adopt, start_detached
-from applecart.tart.guest_connection import GuestConnection, connect_guest
+from applecart.tart.guest_connection import connect_guest
 from applecart.tart.mac import Disk, Ended, Process, Session
 from applecart.tart.programs import run_program
 from applecart.tart.ps import PS_ARGV, PS_ENV, is_same_start, normal, parse_processes
 from applecart.tart.sessions import open_pipes, open_terminal
+from applecart.tart.stream_connection import StreamConnection
 
 PS_DEADLINE_S = 10.0  # it takes milliseconds; a host that cannot list its processes cannot do much else
 PS_KEPT_BYTES = 16 << 20  # a process that is cut off the list would read as one that has ended
@@ -62,7 +63,7 @@ class ThisMac:
         stat = os.statvfs(path)
         return Disk(stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize)
 
-    async def connect(self, address: str, port: int, *, deadline_s: float) -> GuestConnection:
+    async def connect(self, address: str, port: int, *, deadline_s: float) -> StreamConnection:
         return await connect_guest(address, port, deadline_s, self._ifconfig if self._binds_to_interface else None)
 
     async def _is_alive(self, pid: int, began: str) -> bool:

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from applecart.clock import Clock
-from applecart.kubelet.screen.listener import ViewerConnection, listen_viewers
+from applecart.kubelet.screen.listener import listen_viewers
 from applecart.kubelet.screen.screens import Screens
 from applecart.secrets import Secret
 from applecart.sim.vnc_server import SimulatedScreen
 from applecart.tart.files import Files
 from applecart.tart.mac import Connection
+from applecart.tart.stream_connection import StreamConnection
 from applecart.tart.this_mac import ThisMac
 from tests.kubelet.screen.stage import KEY_A, PASSWORD, TOKEN, Viewer, line_of, pod, printed
 
@@ -41,7 +42,7 @@ async def host(tmp_path: Path, clock: Clock) -> AsyncIterator[Host]:
     serving: list[asyncio.Task[None]] = []
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        serving.append(asyncio.create_task(screen.serve(ViewerConnection(reader, writer))))
+        serving.append(asyncio.create_task(screen.serve(StreamConnection(reader, writer, "the viewer"))))
 
     server = await asyncio.start_server(connected, HERE, 0)
     found = Host(tmp_path, clock, screen, server.sockets[0].getsockname()[1])
@@ -52,7 +53,7 @@ async def host(tmp_path: Path, clock: Clock) -> AsyncIterator[Host]:
 
 
 async def dial(port: int) -> Viewer:
-    return Viewer(ViewerConnection(*await asyncio.open_connection(HERE, port)))
+    return Viewer(StreamConnection(*await asyncio.open_connection(HERE, port), peer="the relay"))
 
 
 async def test_a_screen_is_seen_through_real_sockets(host: Host) -> None:

@@ -6,12 +6,10 @@ starting a newer one, touches no VM.
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any
 
-from applecart.api.fixed_names import KUBELET_EVENT_SOURCE
 from applecart.api.meta import Key
 from applecart.api.pods import Pod
 from applecart.api.reasons import kubelet as reasons
@@ -20,21 +18,13 @@ from applecart.errors import ApplecartError
 from applecart.kube.backoff import Pace
 from applecart.kube.client import Client
 from applecart.kube.controller import Controller
-from applecart.kube.events import Recorder
 from applecart.kube.informer import Informer
 from applecart.kube.runtime_metrics import ControllerMetrics, QueueMetrics
 from applecart.kube.workqueue import WorkQueue
-from applecart.kubelet.cache.volumes import CacheVolumes
-from applecart.kubelet.garbage.collect import Collector
-from applecart.kubelet.garbage.look import Look, pods_on
-from applecart.kubelet.goldens import Goldens
-from applecart.kubelet.gui_session import GuiSession
-from applecart.kubelet.journal import Journal
-from applecart.kubelet.metrics import KubeletMetrics
+from applecart.kubelet.assembly import make_collector, make_folders, make_host
 from applecart.kubelet.node.registration import Registration
 from applecart.kubelet.options import Options
 from applecart.kubelet.pods.guests import KnownGuests
-from applecart.kubelet.pods.host import Host
 from applecart.kubelet.pods.lives import Lives
 from applecart.kubelet.pods.publishing import Publishing
 from applecart.kubelet.pods.reconciler import PodReconciler
@@ -44,15 +34,11 @@ from applecart.kubelet.serve.scrape_sources import DEFAULT_ALLOWED
 from applecart.kubelet.serve.tls import TlsFiles
 from applecart.observe.logs import logger
 from applecart.observe.metrics import Metrics
-from applecart.tart.driver import Tart
 from applecart.tart.files import Files
-from applecart.tart.home import Home
 from applecart.tart.mac import Mac
 
 WORKERS = 32  # a Pod's look is short; many that must go at once, as after an outage, go side by side
 DEADLINE_S = 900.0  # of one look: a VM that must be asked, cut off, killed and deleted, each with its own deadline
-
-REMEMBERED_EVENTS = 512  # of the Pods of an hour; the agent is small
 SETTLE_PACE = Pace(first_s=5.0, longest_s=300.0)
 
 log = logger(__name__)
@@ -73,11 +59,7 @@ class Agent:
         needs_gui_session: bool = True,
     ) -> None:
         files = files or Files()
-        for folder in (options.state_dir, options.userdata_dir, options.vm_log_dir):
-            files.make_folder(folder)
-        measured = KubeletMetrics(metrics, clock)
-        tart = Tart(mac, options.tart_binary, options.tart_home, clock, on_call=measured.tart_called)
-        home = Home(options.tart_home)
+        make_folders(options, files)
         self.options = options
         self.screens = Screens(
             mac,
@@ -90,35 +72,8 @@ class Agent:
             relay_port=options.vnc_relay_port,
             allowed=options.scrape_allowed_cidr or DEFAULT_ALLOWED,
         )
-        journal = Journal(options.state_dir, files)
-        self.host = Host(
-            node=options.node_name,
-            node_ip=node_ip,
-            userdata=options.userdata_dir,
-            logs=options.vm_log_dir,
-            boot_deadline_s=options.boot_deadline,
-            mac=mac,
-            tart=tart,
-            home=home,
-            files=files,
-            journal=journal,
-            goldens=Goldens(tart, home, files, clock, options.state_dir),
-            gui=GuiSession(
-                mac,
-                files,
-                clock,
-                uid=os.getuid(),
-                state=options.state_dir,
-                tart_binary=options.tart_binary,
-                is_needed=needs_gui_session,
-                on_kick=measured.gui_session_kicked,
-            ),
-            has_screen=self.screens.is_capable,
-            caches=_caches(options, mac, files, clock, measured, journal),
-            client=client,
-            events=Recorder(client, KUBELET_EVENT_SOURCE, clock, host=options.node_name, remembered=REMEMBERED_EVENTS),
-            metrics=measured,
-            clock=clock,
+        self.host = make_host(
+            options, node_ip, client, mac, clock, metrics, files, self.screens.is_capable, needs_gui_session=needs_gui_session
         )
         self.pods = Informer(client, Pod, fields=f"spec.nodeName={options.node_name}")
         self.forwarders = Forwarders(
@@ -129,7 +84,7 @@ class Agent:
         publishing = Publishing(self.host, self.lives, self.forwarders, self.screens)
         self.reconciler = PodReconciler(self.host, self.pods, self.lives, publishing)
         self._controller = self._pod_controller(metrics)
-        self.collector = None if options.disable_vm_gc else self._collector()
+        self.collector = None if options.disable_vm_gc else make_collector(self.host)
         self.registration: Registration | None = None
 
     async def run(self) -> None:
@@ -198,18 +153,6 @@ class Agent:
         controller.watch(self.pods)
         return controller
 
-    def _collector(self) -> Collector:
-        host = self.host
-        pods = pods_on(host.client, host.node)
-        look = Look(
-            mac=host.mac, home=host.home, journal=host.journal, goldens=host.goldens, pods=pods, userdata=host.userdata,
-            logs=host.logs, clock=host.clock,
-        )  # fmt: skip
-        return Collector(
-            look=look, tart=host.tart, home=host.home, files=host.files, journal=host.journal, goldens=host.goldens,
-            userdata=host.userdata, on_deleted=host.metrics.garbage_deleted,
-        )  # fmt: skip
-
     def _look_at(self, key: Key) -> None:
         self._controller.queue.add(key)
         if self.registration is not None:
@@ -226,20 +169,3 @@ class Agent:
     def _no_screen(self, pod: Pod, sentence: str) -> None:
         refused = reasons.SCREEN_REFUSED
         self.host.events.event(pod, refused.type, refused.name, sentence)
-
-
-def _caches(
-    options: Options, mac: Mac, files: Files, clock: Clock, metrics: KubeletMetrics, journal: Journal
-) -> CacheVolumes | None:
-    if options.runner_cache_root is None:
-        return None
-    return CacheVolumes(
-        options.runner_cache_root,
-        mac,
-        files,
-        clock,
-        metrics.cache,
-        cap_gib=options.cache_volume_cap_gib,
-        cas_gib=options.cache_volume_cas_gib,
-        entries=lambda: journal,
-    )

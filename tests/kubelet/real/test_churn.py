@@ -18,7 +18,7 @@ from applecart.api.containers import EnvVar
 from applecart.api.meta import Key
 from applecart.api.pods import SUCCEEDED, Pod
 from applecart.clock import Clock
-from applecart.kubelet import agent as agent_module
+from applecart.kubelet import assembly
 from applecart.kubelet.agent import Agent
 from applecart.observe.metrics import Metrics
 from applecart.sim.tart import guest_rules
@@ -83,7 +83,7 @@ def files_in(folder: Path) -> list[str]:
 
 async def test_nothing_grows_with_the_pods_that_were(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """500 Pods a host-day for months: of each only its logs stay, for their week."""
-    monkeypatch.setattr(agent_module, "REMEMBERED_EVENTS", EARLY)  # it is bounded: here the bound is reached at once
+    monkeypatch.setattr(assembly, "REMEMBERED_EVENTS", EARLY)  # it is bounded: here the bound is reached at once
     metrics = Metrics()
     monkeypatch.setattr(simulated, "Metrics", lambda: metrics)
     async with simulated.world(tmp_path, clock) as here:

@@ -33,6 +33,17 @@ class Registration:
         self._host = host
         self._options = options
         self._guests = guests
+        self._scratch = ScratchVm(
+            host.mac,
+            host.tart,
+            host.home,
+            host.files,
+            host.clock,
+            node=host.node,
+            state=options.state_dir,
+            before_run=host.gui.ensure,
+            is_idle=self._is_idle,
+        )
         self._facts: HostFacts = HostFacts(host.mac, Facts(address=host.node_ip))
         self.health = Health(
             host.mac,
@@ -65,8 +76,8 @@ class Registration:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for work in (self.lease, self.keeper, self.health):
-                group.create_task(work.run())
+            for work in (self.lease.run, self.keeper.run, self.health.run, self._clean_up):
+                group.create_task(work())
 
     def _label_sources(self) -> list[LabelSource]:
         goldens = LabelSource("goldens", self._host.goldens.labels, keeps_last=True)
@@ -77,22 +88,27 @@ class Registration:
     def _checks(self) -> list[Check]:
         host = self._host
         checks = [tart_answers(self._tart_answers), gui_session_exists(host.gui.check)]
-        if image := self._options.scratch_vm_image:
-            scratch = ScratchVm(
-                host.mac, host.tart, host.home, host.files, host.clock,
-                node=host.node, state=self._options.state_dir, before_run=host.gui.ensure, is_idle=self._is_idle,
-            )  # fmt: skip
-
-            async def boots() -> str | None:
-                try:
-                    golden = await host.goldens.ensure(image)
-                except ApplecartError as error:  # a registry's fault is not the host's (I12)
-                    log.warning("the image of the scratch VM cannot be had, so nothing was found out", exc_info=error)
-                    return None
-                return await scratch.check(golden.vm)
-
-            checks.append(scratch_vm_boots(boots))
+        if self._options.scratch_vm_image:
+            checks.append(scratch_vm_boots(self._scratch_vm_boots))
         return checks
+
+    async def _scratch_vm_boots(self) -> str | None:
+        image = self._options.scratch_vm_image
+        try:
+            golden = await self._host.goldens.ensure(image)
+        except ApplecartError as error:  # a registry's fault is not the host's (I12)
+            log.warning("the image of the scratch VM cannot be had, so nothing was found out", exc_info=error)
+            return None
+        return await self._scratch.check(golden.vm)
+
+    async def _clean_up(self) -> None:
+        """A scratch VM that an earlier agent left would take one of the host's two places."""
+        if self._options.scratch_vm_image:
+            return  # every check begins with it
+        try:
+            await self._scratch.clean_up()
+        except (ApplecartError, OSError) as error:
+            log.warning("a scratch VM of an earlier agent is still there", exc_info=error)
 
     async def _tart_answers(self) -> None:
         """While a pull runs or can go on, the store speaks for Tart: listing would clean up after the pull."""

@@ -1,4 +1,4 @@
-"""Killing an agent at an exact point of its life: before or after any one of its calls to the world.
+"""Killing an agent at an exact point of its life: before, during or after any one of its calls to the world.
 
 The world is what the agent reaches through its three seams: the Mac, its files, the API. A kill happens at the n-th call;
 from then on nothing the agent does has an effect, also what its `finally` blocks try, just as after `kill -9`.
@@ -7,7 +7,7 @@ from then on nothing the agent does has an effect, also what its `finally` block
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar
 
 from applecart.kube.transport import Request, Response, Stream, Transport
 from applecart.tart.files import Files
@@ -15,6 +15,8 @@ from applecart.tart.mac import Connection, Detached, Disk, Ended, Mac, Process, 
 
 T = TypeVar("T")
 
+Moment = Literal["before", "during", "after"]
+DURING_S = 0.1  # a command takes longer, and goes on without the agent that gave it
 NOISE = ("/leases", "/nodes", "/events")  # a heartbeat is the same whenever the agent dies
 
 
@@ -25,20 +27,20 @@ class AgentKilled(BaseException):
 class Kill:
     """Counts the calls of one agent and kills it at one of them."""
 
-    def __init__(self, at: int | None = None, *, after: bool = False) -> None:
+    def __init__(self, at: int | None = None, moment: Moment = "before") -> None:
         self.calls: list[str] = []
         self.is_dead = False
         self.dead = asyncio.Event()
         self.on_death: Callable[[], None] = lambda: None  # its programs live on without it
         self._at = at
-        self._after = after
+        self.moment: Moment = moment
 
     def enter(self, what: str) -> bool:
-        """Called before every call; whether the agent dies right after it."""
+        """Called before every call; whether the agent dies in it or right after it."""
         self.refuse_dead()
         self.calls.append(what)
         is_the_one = len(self.calls) == self._at
-        if is_the_one and not self._after:
+        if is_the_one and self.moment == "before":
             self.die()
         return is_the_one
 
@@ -67,7 +69,11 @@ class KillableMac:
 
     async def run(self, argv: Sequence[str], **options: Any) -> Ended:
         dies = self._kill.enter(" ".join(argv[:3]))
-        ended = await self._mac.run(argv, **options)
+        running = asyncio.ensure_future(self._mac.run(argv, **options))
+        if dies and self._kill.moment == "during":
+            await asyncio.wait([running], timeout=DURING_S)
+            self._kill.leave(dies)
+        ended = await running
         self._kill.leave(dies)
         return ended
 

@@ -1,4 +1,4 @@
-"""kill -9 the agent before and after every call it makes in a Pod's life, start it again, and look at what became of the Pod.
+"""kill -9 the agent before and after every call it makes in a Pod's life, and during every command of Tart; start it again.
 
 Whatever the moment: the Pod's VM was booted at most once, its phase is the right one, and nothing is left on the host. A new
 kind of call is a new row without anybody adding it: the calls are counted in a run that nobody disturbs.
@@ -8,6 +8,7 @@ import asyncio
 import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -15,10 +16,11 @@ from applecart.api.containers import Container, EnvVar
 from applecart.api.meta import Key, ObjectMeta
 from applecart.api.pods import FAILED, RUNNING, SUCCEEDED, Pod, PodSpec
 from applecart.clock import Clock, VirtualClock, run_virtual
-from tests.kubelet.killing import Kill
+from tests.kubelet.killing import Kill, Moment
 from tests.kubelet.world import IMAGE, NAMESPACE, NODE, World, world
 
 RESTART_AFTER_S = 10.0  # what launchd waits before it starts the agent again
+TART = "/usr/local/bin/tart"
 LONGEST_LIFE_S = 3 * 3600.0
 
 Person = Callable[[World], Awaitable[None]]
@@ -115,14 +117,15 @@ WARM: tuple[Person, ...] = (a_job_fails, a_running_pod_is_deleted)  # with the g
 SCENARIOS: dict[str, Person] = {person.__name__: person for person in (*COLD, *WARM)}
 
 
-def _points(calls: list[str]) -> list[int]:
+def _points(calls: list[str], moment: Moment) -> list[int]:
     """The numbers of the calls, without those that only repeat the one before, as health checks during a pull do."""
-    return [number for number, call in enumerate(calls, start=1) if number == 1 or call != calls[number - 2]]
+    fresh = [number for number, call in enumerate(calls, start=1) if number == 1 or call != calls[number - 2]]
+    return [number for number in fresh if moment != "during" or calls[number - 1].startswith(TART)]
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("moment", get_args(Moment))
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_killed_agent_finds_its_way_on_from_every_point_of_a_pods_life(name: str, after: bool, tmp_path: Path) -> None:
+def test_a_killed_agent_finds_its_way_on_from_every_point_of_a_pods_life(name: str, moment: Moment, tmp_path: Path) -> None:
     """Incidents 2, 17, 19, 28 and weaknesses 8, 9, 15, 16: second boots, lost VMs and lost ends after a restart."""
     person = SCENARIOS[name]
 
@@ -141,11 +144,10 @@ def test_a_killed_agent_finds_its_way_on_from_every_point_of_a_pods_life(name: s
         (prepared / "tart" / "sim" / "boots.jsonl").unlink()
     calls = lived(_copy(prepared, tmp_path / "undisturbed"), Kill)
     assert len(calls) > 20, calls
-    for number in _points(calls):
+    for number in _points(calls, moment):
         try:
-            lived(_copy(prepared, tmp_path / str(number)), lambda: Kill(number, after=after))  # noqa: B023
+            lived(_copy(prepared, tmp_path / str(number)), lambda: Kill(number, moment))  # noqa: B023
         except BaseException as error:
-            moment = "after" if after else "before"
             raise AssertionError(f"killed {moment} call {number} of {len(calls)}, {calls[number - 1]!r}") from error
 
 

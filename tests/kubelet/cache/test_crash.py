@@ -91,7 +91,7 @@ async def test_killed_anywhere_a_job_has_its_cache_and_leaves_a_newer_one(tmp_pa
         async with host(tmp_path / str(number), clock, cas_gib=8) as here:
             here.put_master(OLD, 3)
             lives = Lives(here)
-            await lives.live(Kill(number, after=after))
+            await lives.live(Kill(number, "after" if after else "before"))
             await lives.live(Kill())
             assert here.skipped == []
             assert (here.image(here.master()), here.generation()) == (NEW, "7"), f"killed at {number}: {calls[number - 1]}"
@@ -107,7 +107,7 @@ async def test_killed_anywhere_and_the_pod_gone_a_decision_is_kept_and_nothing_s
     for number in range(1, len(calls) + 1):
         async with host(tmp_path / str(number), clock, cas_gib=8) as here:
             here.put_master(OLD, 3)
-            await Lives(here).live(Kill(number, after=after))
+            await Lives(here).live(Kill(number, "after" if after else "before"))
             here.entries.clear()
             volumes = here.agent()
             await volumes.look()
@@ -126,7 +126,7 @@ async def test_a_generation_is_never_written_to_another_image_than_its_own(tmp_p
     async with host(tmp_path / "one", clock, cas_gib=8) as here:
         here.put_master(OLD, 3)
         lives = Lives(here)
-        await lives.live(Kill(moved, after=True))
+        await lives.live(Kill(moved, "after"))
         assert (here.image(here.master()), here.generation()) == (NEW, "3")
         here.master().unlink()
         here.put_master(binaries("head") | cas("x"), 5)
@@ -182,7 +182,7 @@ async def test_killed_anywhere_in_a_download_the_next_job_ends_it(tmp_path: Path
         calls = kill.calls
     for number in range(1, len(calls) + 1):
         async with host(tmp_path / str(number), clock) as here:
-            await fetch(here, Kill(number, after=after), "one")
+            await fetch(here, Kill(number, "after" if after else "before"), "one")
             here.entries.clear()
             await fetch(here, Kill(), "two")
             assert (here.image(here.master()), here.generation()) == (NEW, "7"), f"killed at {number}: {calls[number - 1]}"

@@ -132,7 +132,7 @@ async def test_killed_anywhere_there_is_one_whole_master(tmp_path: Path, clock: 
         number += 1
         async with host(tmp_path / str(number), clock) as here:
             put_bloated_master(here)
-            kill = Kill(number, after=after)
+            kill = Kill(number, "after" if after else "before")
             kill.on_death = here.mac.kill_agent
             try:
                 await here.agent(KillableMac(here.mac, kill), KillableFiles(kill)).look()

@@ -1,0 +1,37 @@
+"""Making a VM again after an agent that died while it made it."""
+
+from pathlib import Path
+
+import pytest
+
+from applecart.api.pods import RUNNING
+from applecart.clock import Clock
+from applecart.sim.tart.faults import Fault
+from applecart.tart.marks import PodMark
+from tests.kubelet.incidents.scene import calls, delete, go_wrong, scene
+from tests.kubelet.world import vm_pod
+from tests.virtual_time import elapse
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_clone_that_outlives_its_agent_never_replaces_the_vm_of_the_next(
+    when: str, tmp_path: Path, clock: Clock
+) -> None:
+    """Tart replaces a VM of the same name without a word, even one that runs by then."""
+    async with scene(tmp_path, clock) as here:
+        here.start_agent()
+        go_wrong(here, Fault(on="clone", vm="ci-job-1", kind="slow", seconds=300, when=when))  # type: ignore[arg-type]
+        await here.create(vm_pod())
+        while not calls(here, "clone", "ci-job-1"):
+            await elapse(1)
+        await here.kill_agent()
+        here.start_agent()
+        await here.until_phase("job-1", RUNNING, within_s=120)
+        await elapse(600)
+        assert here.agent is not None
+        assert isinstance(here.agent.host.home.mark("ci-job-1"), PodMark)
+        assert here.mac.running() == ["ci-job-1"]
+        assert len(here.mac.boots) == 1
+        await delete(here)
+        await here.until_gone("job-1", within_s=120)
+        assert "ci-job-1" not in here.mac.vms()

@@ -58,6 +58,7 @@ class Entry(msgspec.Struct, frozen=True):
     image: str = ""
     golden: str = ""  # the golden VM it was cloned from
     digest: str = ""
+    is_marked: bool = False  # the VM bears its mark; until then a VM of our name is ours because a clone was begun
     run: int = 0  # number of the run folder; a start that came to nothing gets a new VM and a new number
     started_at: datetime | None = None  # when the VM was started
     booted_at: datetime | None = None  # when it first had an address
@@ -69,6 +70,11 @@ class Entry(msgspec.Struct, frozen=True):
     @property
     def key(self) -> Key:
         return Key(self.namespace, self.name)
+
+    @property
+    def is_half_made(self) -> bool:
+        """A clone was begun, and nobody knows how far it came."""
+        return bool(self.golden) and not self.is_marked and self.stage is not Stage.REMOVED
 
     @property
     def may_have_vm(self) -> bool:

@@ -1,4 +1,4 @@
-"""Making a VM again after an agent that died while it made it."""
+"""VMs that are half made: made again by the next agent, or taken away with their Pod."""
 
 from pathlib import Path
 
@@ -35,3 +35,30 @@ async def test_a_clone_that_outlives_its_agent_never_replaces_the_vm_of_the_next
         await delete(here)
         await here.until_gone("job-1", within_s=120)
         assert "ci-job-1" not in here.mac.vms()
+
+
+@pytest.mark.parametrize("is_agent_killed", [False, True], ids=["same-agent", "next-agent"])
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_pod_that_is_deleted_while_its_vm_is_cloned_leaves_nothing_behind(
+    when: str, is_agent_killed: bool, tmp_path: Path, clock: Clock
+) -> None:
+    """The VM bears no mark yet, or comes when nobody wants it any more; the collector would never touch it (I3)."""
+    async with scene(tmp_path, clock) as here:
+        here.start_agent()
+        go_wrong(here, Fault(on="clone", vm="ci-job-1", kind="slow", seconds=250, when=when))  # type: ignore[arg-type]
+        await here.create(vm_pod())
+        while not calls(here, "clone", "ci-job-1"):
+            await elapse(1)
+        await elapse(1)
+        if is_agent_killed:
+            await here.kill_agent()
+        await delete(here)
+        if is_agent_killed:
+            here.start_agent()
+        await here.until_gone("job-1", within_s=120)
+        await elapse(600)
+        assert "ci-job-1" not in here.mac.vms()
+        assert here.mac.boots == []
+        assert here.agent is not None
+        assert list(here.agent.host.journal) == []
+        assert list((tmp_path / "userdata").iterdir()) == []

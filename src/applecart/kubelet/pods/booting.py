@@ -60,7 +60,8 @@ class Booting:
     async def detached(self, entry: Entry) -> Detached | None:
         """The program that runs, or ran, the VM. None when it was never started, and then it never will be."""
         if not entry.run:
-            return StrayVm(self.host, entry.vm)
+            found = running_vms(await self.host.mac.processes(), self.host.tart.binary).get(entry.vm)
+            return StrayVm(self.host, entry.vm, found.pid if found else None)
         folder = self.host.journal.run_folder(entry)
         self.host.files.make_folder(folder)  # the agent may have died before it did
         return await self.host.mac.adopt(folder)

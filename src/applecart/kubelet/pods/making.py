@@ -53,7 +53,14 @@ class Making:
         container = pod.spec.containers[0]
         golden = await self._golden(pod, container)
         entry = host.journal.write(
-            msgspec.structs.replace(entry, stage=Stage.CLONING, image=container.image, golden=golden.vm, digest=golden.digest)
+            msgspec.structs.replace(
+                entry,
+                stage=Stage.CLONING,
+                image=container.image,
+                golden=golden.vm,
+                digest=golden.digest,
+                is_marked=False,
+            )
         )
         with host.metrics.waiting("clone", entry.key):
             await host.goldens.clone(golden, entry.vm)
@@ -64,7 +71,7 @@ class Making:
             if cpu or memory_mb:
                 await host.tart.set(entry.vm, cpu=cpu, memory_mb=memory_mb)
         host.metrics.provisioned(pod, host.clock.monotonic() - began_s, golden_was_made=golden.was_made)
-        return host.journal.write(msgspec.structs.replace(entry, stage=Stage.CLONED))
+        return host.journal.write(msgspec.structs.replace(entry, stage=Stage.CLONED, is_marked=True))
 
     async def _golden(self, pod: Pod, container: Container) -> Golden:
         host = self.host
@@ -143,5 +150,6 @@ def new_entry(pod: Pod, host: Host) -> Entry:
         accepted_at=host.clock.now(),
         image=pod.spec.containers[0].image if pod.spec.containers else "",
         digest=mark.digest if isinstance(mark, PodMark) and is_known_to_its_vm else "",
+        is_marked=is_known_to_its_vm,
         started_at=host.clock.now() if is_known_to_its_vm else None,
     )

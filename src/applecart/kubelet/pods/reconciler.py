@@ -45,9 +45,16 @@ class PodReconciler:
 
     async def reconcile(self, key: Key) -> Result:
         pod = self._pods.get(key)
-        await self._tear_down_earlier(key, pod)
-        if pod is None:
-            return DONE
+        if pod is not None and pod.is_being_deleted:  # before anything else, and it waits for nobody's VM but its own (I5)
+            await self._act(pod)
+        left = await self._tear_down_earlier(key, pod)
+        if left is not None:
+            if pod is not None and pod.is_alive:
+                self._tell_wait(pod, left)
+            raise left
+        return DONE if pod is None or pod.is_being_deleted else await self._act(pod)
+
+    async def _act(self, pod: Pod) -> Result:
         entry = self._host.journal.get(pod.uid)
         refused = refusal(pod) if entry is None else None
         act = next_act(pod, entry, refused is not None)
@@ -176,17 +183,29 @@ class PodReconciler:
                 with suppress(Conflict):  # another Pod has its name by now
                     await self._host.client.delete(Pod, pod.key, if_uid=pod.uid, grace_s=0)
 
-    async def _tear_down_earlier(self, key: Key, pod: Pod | None) -> None:
-        """Pods of this name that the API has no longer: their VMs go before anything else gets the name."""
+    async def _tear_down_earlier(self, key: Key, pod: Pod | None) -> Exception | None:
+        """Pods of this name that the API has no longer: their VMs go before anything else gets the name. What is in the way."""
         for entry in self._host.journal:
             if entry.key == key and (pod is None or entry.uid != pod.uid):
-                await self._stop_life(entry.uid)
-                entry = self._host.journal.get(entry.uid) or entry
-                with self._host.metrics.waiting("teardown", entry.key):
-                    await Stopping(self._host).stop(entry, 0)
-                    await Stopping(self._host).remove(entry)
-                self._host.metrics.vm_gone(entry.vm)
-                self._host.journal.forget(entry.uid)
+                try:
+                    await self._tear_down_gone(entry)
+                except Exception as error:
+                    return error
+        return None
+
+    async def _tear_down_gone(self, entry: Entry) -> None:
+        await self._stop_life(entry.uid)
+        entry = self._host.journal.get(entry.uid) or entry
+        with self._host.metrics.waiting("teardown", entry.key):
+            await Stopping(self._host).stop(entry, 0)
+            await Stopping(self._host).remove(entry)
+        self._host.metrics.vm_gone(entry.vm)
+        self._host.journal.forget(entry.uid)
+
+    def _tell_wait(self, pod: Pod, error: Exception) -> None:
+        failed = reasons.CREATE_FAILED.as_event(EventType.WARNING)
+        sentence = f"the VM of an earlier Pod of this name is still on node {self._host.node} and is being removed: {error}"
+        self._host.events.event(pod, failed.type, failed.name, sentence)
 
 
 def _grace_s(pod: Pod) -> float:

@@ -20,6 +20,7 @@ from applecart.kubelet.pods.host import Host
 from applecart.observe.logs import logger
 from applecart.tart.mac import Detached, RunEnd
 from applecart.tart.marks import PodMark
+from applecart.tart.strays import end_strays
 
 POWER_OFF_S = 30  # Tart kills the VM itself after this long
 FIRST_LOOK_S = 0.01  # one that had ended before says so at once
@@ -78,6 +79,8 @@ class Stopping:
         share = GuestShare(host.userdata, entry.vm, host.files)
         if host.caches is not None:
             await host.caches.finish(entry, entry.exit, share.status_folder)
+        if entry.is_half_made:
+            await end_strays(host.mac, host.clock, host.tart.binary, entry.vm)  # or a late clone would leave a VM behind
         if entry.may_have_vm and self._is_ours(entry):
             await host.tart.delete(entry.vm)
         share.remove()
@@ -89,4 +92,4 @@ class Stopping:
             return False
         if isinstance(found.mark, PodMark):
             return found.mark.uid == entry.uid
-        return found.mark is None and entry.stage is Stage.CLONING
+        return found.mark is None and entry.is_half_made

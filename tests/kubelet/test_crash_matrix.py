@@ -43,26 +43,23 @@ async def _delete(here: World) -> None:
     await here.until_gone("job-1", LONGEST_LIFE_S)
 
 
-async def a_job_succeeds(here: World) -> None:
-    await here.create(job())
-    pod = await here.until_phase("job-1", SUCCEEDED, LONGEST_LIFE_S)
+async def _a_job_ends(here: World, code: int, phase: str, reason: str) -> None:
+    await here.create(job(code=code))
+    pod = await here.until_phase("job-1", phase, LONGEST_LIFE_S)
     state = pod.status.container_statuses[0].state
     assert state is not None
     assert state.terminated is not None
-    assert (state.terminated.exit_code, state.terminated.reason) == (0, "Completed")
+    assert (state.terminated.exit_code, state.terminated.reason) == (code, reason)
     await _delete(here)
     assert len(here.mac.boots) == 1
+
+
+async def a_job_succeeds(here: World) -> None:
+    await _a_job_ends(here, 0, SUCCEEDED, "Completed")
 
 
 async def a_job_fails(here: World) -> None:
-    await here.create(job(code=3))
-    pod = await here.until_phase("job-1", FAILED, LONGEST_LIFE_S)
-    state = pod.status.container_statuses[0].state
-    assert state is not None
-    assert state.terminated is not None
-    assert (state.terminated.exit_code, state.terminated.reason) == (3, "Error")
-    await _delete(here)
-    assert len(here.mac.boots) == 1
+    await _a_job_ends(here, 3, FAILED, "Error")
 
 
 async def a_running_pod_is_deleted(here: World) -> None:

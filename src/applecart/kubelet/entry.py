@@ -58,6 +58,7 @@ class Entry(msgspec.Struct, frozen=True):
     image: str = ""
     golden: str = ""  # the golden VM it was cloned from
     digest: str = ""
+    secret_names: tuple[str, ...] = ()  # variables of the guest whose values must be seen nowhere (I9)
     is_marked: bool = False  # the VM bears its mark; until then a VM of our name is ours because a clone was begun
     run: int = 0  # number of the run folder; a start that came to nothing gets a new VM and a new number
     started_at: datetime | None = None  # when the VM was started

@@ -5,11 +5,12 @@ every VM, because what an earlier VM of the same name left in `status` would be 
 runs, `status` is the guest's: this module then replaces single files in it and reads none (`guest_files.py` does).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from applecart.errors import BadInput
-from applecart.kubelet.guest.env_file import env_file
+from applecart.kubelet.guest.env_file import env_file, read_env_file
 from applecart.kubelet.guest.expansion import Value
 from applecart.secrets import Secret
 from applecart.tart.files import Files
@@ -49,6 +50,21 @@ class GuestShare:
     def write_token(self, token: Secret) -> None:
         """A reader in the guest sees the old one or the new one, whole."""
         self._files.write(self.folder / TOKEN_FILE, token.reveal().encode())
+
+    @contextmanager
+    def masked(self, names: Iterable[str]) -> Iterator[None]:
+        """Whatever is logged, recorded or shown in the block shows neither these variables nor the token: a guest may have
+        printed them, and what was staged for it is long forgotten here (I9)."""
+        kept = [Secret(value) for value in self._staged(names)]
+        yield
+        kept.clear()
+
+    def _staged(self, names: Iterable[str]) -> Iterator[str]:
+        with suppress(OSError):
+            values = read_env_file((self.folder / ENV_FILE).read_bytes())
+            yield from (values[name] for name in names if name in values)
+        with suppress(OSError):
+            yield (self.folder / TOKEN_FILE).read_text("utf-8", "replace")
 
     def tell(self, name: str, data: bytes) -> None:
         """A file for the guest in the folder it may write to; it replaces whatever the guest made of that name."""

@@ -18,6 +18,7 @@ from applecart.kubelet.guest.guest_files import read_tail
 from applecart.kubelet.guest.share import GuestShare
 from applecart.kubelet.pods.host import Host
 from applecart.observe.logs import logger
+from applecart.secrets import redact
 from applecart.tart.classify import start_failure
 from applecart.tart.mac import RunEnd
 
@@ -36,7 +37,11 @@ class Ending:
 
     def record(self, entry: Entry, end: RunEnd | None, because: Exit | None = None) -> Entry:
         """The end in the journal. `because` is the agent's own reason to end the VM; a guest that reported speaks first."""
-        status = GuestShare(self.host.userdata, entry.vm, self.host.files).status_folder
+        share = GuestShare(self.host.userdata, entry.vm, self.host.files)
+        with share.masked(entry.secret_names):
+            return self._record(entry, end, because, share.status_folder)
+
+    def _record(self, entry: Entry, end: RunEnd | None, because: Exit | None, status: Path) -> Entry:
         report = read_report(status)
         if because is None or report.code is not None:
             now = self.host.clock.now()
@@ -46,7 +51,7 @@ class Ending:
         self._keep_guest_log(entry, status)
         about = log.bind(entry.key, uid=entry.uid, vm=entry.vm)
         if report.log:
-            about.info("runner log", text="\n".join(report.log))
+            about.info("runner log", text=redact("\n".join(report.log)))
         about.info("a VM ended", phase=found.phase, reason=found.container_reason, code=found.code)
         return self.host.journal.write(msgspec.structs.replace(entry, stage=Stage.ENDED, exit=found, trouble=None))
 
@@ -75,4 +80,5 @@ class Ending:
         """For `kubectl logs` after the share is gone."""
         found = read_tail(status, LOG_FILE, KEPT_LOG_BYTES)
         if found is not None:
-            self.host.files.write(self.host.logs / f"{entry.vm}.guest.log", found.data)
+            text = redact(found.data.decode("utf-8", "replace"))
+            self.host.files.write(self.host.logs / f"{entry.vm}.guest.log", text.encode())

@@ -24,6 +24,7 @@ from applecart.kubelet.guest.token import wants_token, write_token
 from applecart.kubelet.pods.host import Host
 from applecart.kubelet.pods.pull_login import pull_login
 from applecart.kubelet.pods.resources import vm_size
+from applecart.secrets import Secret
 from applecart.tart.home import LocalVm
 from applecart.tart.marks import PodMark
 from applecart.tart.pulls import PullProgress
@@ -49,7 +50,7 @@ class Making:
         host = self.host
         began_s = host.clock.monotonic()
         await self._clear_the_name(entry)
-        await self._stage_files(pod, entry)
+        secret_names = await self._stage_files(pod, entry)
         container = pod.spec.containers[0]
         golden = await self._golden(pod, container)
         entry = host.journal.write(
@@ -59,6 +60,7 @@ class Making:
                 image=container.image,
                 golden=golden.vm,
                 digest=golden.digest,
+                secret_names=secret_names,
                 is_marked=False,
             )
         )
@@ -119,13 +121,16 @@ class Making:
         if found.name in running_vms(await self.host.mac.processes(), self.host.tart.binary):
             raise OlderVmRuns(f"VM {found.name} of an earlier Pod (uid {found.mark.uid}) still runs; waiting for its end")
 
-    async def _stage_files(self, pod: Pod, entry: Entry) -> None:
+    async def _stage_files(self, pod: Pod, entry: Entry) -> tuple[str, ...]:
+        """The names of the variables that are secret."""
         host = self.host
         with host.metrics.waiting("config", entry.key):
             share = GuestShare(host.userdata, entry.vm, host.files)
-            share.stage(await environment(host.client, pod, host.node, host.node_ip), host.node)
+            values = await environment(host.client, pod, host.node, host.node_ip)
+            share.stage(values, host.node)
             if wants_token(pod):
                 await write_token(host.client, pod, share, host.clock)
+            return tuple(sorted(name for name, value in values.items() if isinstance(value, Secret)))
 
     async def _give_identity(self, pod: Pod, vm: str) -> None:
         """Clones that share a serial number fail Apple's asset checks under load; a job without Xcode can do without."""

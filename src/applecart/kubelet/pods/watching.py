@@ -49,6 +49,11 @@ class Watching:
 
     async def until_ended(self, entry: Entry, detached: Detached) -> Entry:
         """The entry with its exit. Raises when the VM never began."""
+        share = GuestShare(self.host.userdata, entry.vm, self.host.files)
+        with share.masked(entry.secret_names):  # probes quote the guest
+            return await self._until_ended(entry, detached)
+
+    async def _until_ended(self, entry: Entry, detached: Detached) -> Entry:
         ended = asyncio.ensure_future(detached.wait())
         killed = asyncio.create_task(self._killed.wait())
         helpers = [asyncio.create_task(work) for work in (self._follow(entry), self._enforce_deadline(entry))]

@@ -2,6 +2,8 @@
 
 import base64
 import io
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,20 @@ from tests.kubelet.incidents.scene import scene
 from tests.kubelet.world import IMAGE, NAMESPACE, NODE
 
 PASSWORD = "correct-horse-battery"
+
+
+@pytest.fixture
+def said(clock: Clock) -> Iterator[io.StringIO]:
+    """The agent's log, as an operator reads it; logging is as it was afterwards."""
+    root = logging.getLogger()
+    level, others = root.level, list(root.handlers)
+    stream = io.StringIO()
+    setup_logging("info", "json", stream, clock)
+    ours = [handler for handler in root.handlers if handler not in others]
+    yield stream
+    root.setLevel(level)
+    for handler in ours:
+        root.removeHandler(handler)
 
 
 def talkative() -> Pod:
@@ -33,11 +49,9 @@ def talkative() -> Pod:
 
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["same-agent", "next-agent"])
 async def test_a_secret_that_a_guest_prints_is_masked_wherever_the_agent_speaks(
-    is_restarted: bool, tmp_path: Path, clock: Clock
+    is_restarted: bool, said: io.StringIO, tmp_path: Path, clock: Clock
 ) -> None:
     """I9: the end of a guest's log is repeated in the agent's own, where a password once stood in clear text."""
-    said = io.StringIO()
-    setup_logging("info", "json", said, clock)
     async with scene(tmp_path, clock) as here:
         data = {"k": base64.b64encode(PASSWORD.encode()).decode()}
         await here.client.create(Secret(metadata=ObjectMeta(name="s", namespace=NAMESPACE), data=data))

@@ -177,6 +177,19 @@ async def test_a_hung_call_ends_at_the_deadline_and_is_not_repeated_beyond_it(wo
     assert world.attempts == 1
 
 
+async def test_a_last_attempt_that_runs_out_of_time_also_says_why_the_one_before_failed(world: World) -> None:
+    world.suffer(Refused(), Hung())
+    with pytest.raises(DeadlineExceeded, match=r"the attempt before: .*connection refused"):
+        await world.client.get(ConfigMap, KEY)
+    assert world.attempts == 2
+
+
+async def test_a_creation_that_may_have_happened_is_never_told_as_never_sent(world: World) -> None:
+    world.suffer(Refused(), Hung())
+    with pytest.raises(DeadlineExceeded):
+        await world.client.create(config_map("ci", "b"))
+
+
 async def test_each_attempt_has_only_what_is_left_of_the_deadline(world: World) -> None:
     world.suffer(Says(503, 10), Says(503, 10), None)
     await world.client.get(ConfigMap, KEY)

@@ -56,8 +56,8 @@ def test_a_tail_is_the_end_of_everything_whatever_the_pieces(pieces: list[bytes]
 async def test_a_hung_program_is_killed_at_its_deadline_with_its_children(tmp_path: Path) -> None:
     """Incident 8: one hung call kept a host idle, with nothing to see, while Pods waited for minutes."""
     child = tmp_path / "child"
-    with pytest.raises(DeadlineExceeded, match=r"/bin/sh did not end within 0.5 s and was killed"):
-        await run_program(sh(f'trap "" INT TERM; (echo $$; {FOREVER}) & echo $! >"$1"; {FOREVER}', str(child)), deadline_s=0.5)
+    with pytest.raises(DeadlineExceeded, match=r"/bin/sh did not end within 3 s and was killed"):
+        await run_program(sh(f'trap "" INT TERM; (echo $$; {FOREVER}) & echo $! >"$1"; {FOREVER}', str(child)), deadline_s=3)
     pid = int(await written(child))
     await until(lambda: not is_alive(pid))
 
@@ -69,7 +69,7 @@ async def test_a_grandchild_in_another_group_that_holds_the_pipe_cannot_hold_us(
     try:
         async with asyncio.timeout(20):
             with pytest.raises(DeadlineExceeded):
-                await run_program(sh(script, str(holder)), deadline_s=1)
+                await run_program(sh(script, str(holder)), deadline_s=3)
         assert is_alive(int(holder.read_text()))
     finally:
         os.killpg(int(holder.read_text()), signal.SIGKILL)

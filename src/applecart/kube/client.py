@@ -182,6 +182,7 @@ class Client:
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + self._deadline_s
         failures = 0
+        before: ApplecartError | None = None
         while True:
             try:
                 left_s = give_up_at - loop.time()
@@ -193,7 +194,11 @@ class Client:
                 failures += 1
                 wait_s = retry_wait_s(error, failures, repeatable=repeatable, chance=self.clock.random)
                 if wait_s is None or loop.time() + wait_s >= give_up_at:
+                    if before is not None and isinstance(error, DeadlineExceeded):
+                        # It had what was left of the time, and that alone says less than why the attempts before it failed.
+                        raise DeadlineExceeded(f"{error}; the attempt before: {before}") from None
                     raise
+                before = error
             await asyncio.sleep(wait_s)
 
     async def open(self, request: Request) -> Stream:

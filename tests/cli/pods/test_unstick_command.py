@@ -56,7 +56,7 @@ def test_bad_input_is_a_sentence_and_exit_code_2(arguments: list[str], sentence:
 def test_an_api_that_is_away_is_a_sentence_and_exit_code_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Printed
 ) -> None:
-    monkeypatch.setattr(module, "Client", lambda transport, clock: Client(transport, clock, deadline_s=0.1))
+    monkeypatch.setattr("applecart.kube.client.retry_wait_s", lambda *_, **__: None)  # one attempt is enough of them
     file = write(tmp_path / "config", kubeconfig(cluster={"server": "https://127.0.0.1:1"}))
     assert run(["pods", "unstick", "--kubeconfig", str(file)]) == 1
     assert "is unreachable (connection refused)" in capsys.readouterr().err

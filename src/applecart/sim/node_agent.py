@@ -1,7 +1,7 @@
 """A simulated node agent: the part of a kubelet's HTTPS endpoint that an API server calls.
 
 Logs, exec, attach and usage of simulated guests, with a kubelet's paths, names and refusals. Only a caller with the
-certificate of an API server is answered: every user and every node has a certificate of the same authority. SPDY is not spoken.
+certificate of an API server is answered: every user and every node has a certificate of the same authority.
 """
 
 import asyncio
@@ -16,7 +16,8 @@ from typing import Any, Self
 from aiohttp import web
 
 from applecart.clock import Clock
-from applecart.kubelet.serve.terminal import ChannelTerminal, accept, refuse_other_upgrades, run_while_heard
+from applecart.kubelet.serve.terminal import Terminal, run_while_heard
+from applecart.kubelet.serve.upgrade import Upgrade
 from applecart.sim import guest_programs
 from applecart.sim.guest import Guest, LogRequest
 
@@ -148,19 +149,14 @@ class NodeAgent:
             raise web.HTTPBadRequest(text='{"message": "Unable to decode query."}') from None
 
     async def _command(self, request: web.Request) -> web.StreamResponse:
-        wanted = {name for name in ("input", "output", "error", "tty") if request.query.get(name) == "1"}
-        if not wanted - {"tty"}:
-            raise web.HTTPBadRequest(text="you must specify at least 1 of stdin, stdout, stderr")
-        guest = self._guest(request)
-        refuse_other_upgrades(request)
-        socket = await accept(request)
-        terminal = ChannelTerminal(socket, has_stdin="input" in wanted, has_tty="tty" in wanted)
+        guest, upgrade = self._guest(request), Upgrade.asked(request)
+        upgrade.negotiate()
+        terminal = await upgrade.accept()
         if request.path.startswith("/attach/"):
             program = guest_programs.attach(guest, terminal)
         else:
             program = guest_programs.run(guest, request.query.getall("command", []), terminal)
-        await run_while_heard(socket, terminal, _told(terminal, program))
-        return socket
+        return await run_while_heard(terminal, _told(terminal, program))
 
     async def _summary(self, _: web.Request) -> web.Response:
         pods: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -188,6 +184,6 @@ class NodeAgent:
         }
 
 
-async def _told(terminal: ChannelTerminal, program: Coroutine[Any, Any, int]) -> None:
+async def _told(terminal: Terminal, program: Coroutine[Any, Any, int]) -> None:
     """The program, and then how it ended."""
     await terminal.finish(await program)

@@ -17,6 +17,7 @@ from tests.embedded.relay.remote_command import RemoteCommand
 from tests.embedded.relay.stage import HOST, NODE, Trust, session_to
 from tests.kube.embedded_api import serving
 from tests.kubelet.serve.guests_here import CommandsHere, GuestsHere
+from tests.kubelet.serve.spdy_client import SpdyCommand
 from tests.kubelet.serve.test_callers import Counted
 
 V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
@@ -50,12 +51,15 @@ class AgentStage:
         async with self.session() as session, session.get(path) as answer:
             return answer.status, await answer.text()
 
+    def running_over_spdy(self, *command: str, action: str = "exec", streams: tuple[str, ...] = ALL) -> SpdyCommand:
+        context = self.trust.client_context(self.trust.client_pair("kube-apiserver-kubelet-client"))
+        return SpdyCommand(HOST, self.endpoint.port, context, path_of(action, command, streams), streams)
+
     @asynccontextmanager
     async def running(
         self, *command: str, action: str = "exec", streams: tuple[str, ...] = ALL, protocols: tuple[str, ...] = (V5,)
     ) -> AsyncIterator[RemoteCommand]:
-        query = urlencode([*(("command", word) for word in command), *((one, "1") for one in streams)])
-        path = f"/{action}/default/job/vm?{query}"
+        path = path_of(action, command, streams)
         closing = aiohttp.ClientWSTimeout(ws_close=0.5)
         async with (
             self.session() as session,
@@ -63,6 +67,11 @@ class AgentStage:
         ):
             assert socket.protocol == protocols[0]
             yield RemoteCommand(socket)
+
+
+def path_of(action: str, command: tuple[str, ...], streams: tuple[str, ...]) -> str:
+    query = urlencode([*(("command", word) for word in command), *((one, "1") for one in streams)])
+    return f"/{action}/default/job/vm?{query}"
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ from applecart.kubelet.serve.exec import open_command
 from applecart.kubelet.serve.forwarder import Forwarders
 from applecart.kubelet.serve.guests import Guest, State
 from applecart.kubelet.serve.stats import Stats
+from applecart.kubelet.serve.terminal import Streams
 from applecart.sim.mac import SimulatedMac
 from applecart.tart.driver import Tart
 from applecart.tart.run_options import RunOptions
@@ -23,6 +24,7 @@ from tests.virtual_time import elapse
 
 IMAGE = "ghcr.io/acme/runner@sha256:" + "a" * 64
 VM = "default-job"
+PRINTS = Streams(stdin=False, stdout=True, stderr=True, tty=False)
 
 
 class Host:
@@ -50,7 +52,7 @@ async def host(tmp_path: Path, clock: Clock) -> AsyncIterator[Host]:
 
 async def test_a_command_runs_in_the_guest(host: Host) -> None:
     guest = await host.boot()
-    session = await open_command(host.tart, guest, ["echo", "a b"], stdin=False, tty=False)
+    session = await open_command(host.tart, guest, ["echo", "a b"], PRINTS)
     assert (await session.read_out(), await session.wait()) == (b"a b\n", 0)
 
 
@@ -58,7 +60,7 @@ async def test_a_guest_without_an_agent_is_known_by_what_tart_says(host: Host) -
     (host.mac.home / "sim").mkdir(parents=True, exist_ok=True)
     (host.mac.home / "sim" / "guests.json").write_text(json.dumps([{"vm": "*", "no_agent": True}]))
     guest = await host.boot()
-    session = await open_command(host.tart, guest, ["echo"], stdin=False, tty=False)
+    session = await open_command(host.tart, guest, ["echo"], PRINTS)
     assert b"Tart Guest Agent" in await session.read_err()
     assert await session.wait() != 0
 

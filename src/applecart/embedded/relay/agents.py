@@ -115,11 +115,13 @@ class HttpAgents:
             )
 
     async def offer(self, at: AgentAddress, path: str, query: Sequence[tuple[str, str]], upgrade: str) -> None:
-        """Ask for another kind of upgrade only to hear why not. Raises AgentUnreachable and AgentRefused."""
+        """Ask for another kind of upgrade only to hear why not. Raises AgentUnreachable and AgentRefused.
+
+        It names a protocol that nobody speaks: an agent that knows this upgrade must not begin anything for it.
+        """
+        headers = {"Connection": "Upgrade", "Upgrade": upgrade, "X-Stream-Protocol-Version": "none"}
         async with _answered(at):
-            response = await self._streams.post(
-                at.url(path, list(query)), headers={"Connection": "Upgrade", "Upgrade": upgrade}, allow_redirects=False
-            )
+            response = await self._streams.post(at.url(path, list(query)), headers=headers, allow_redirects=False)
             response.close()
 
 

@@ -25,6 +25,7 @@ from applecart.embedded.relay.stream_options import ATTACH, EXEC, read_stream_op
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.route import attributes_of
 
+NO_COMMON_PROTOCOL = "unable to negotiate protocol"  # a kubelet's last word, after everything else is as it should be
 STREAM_PATHS = (f"/{EXEC}", f"/{ATTACH}")
 ONLY_WEBSOCKET = (
     "exec, attach and cp need WebSocket here: use kubectl 1.30 or newer, or set KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true for 1.29"
@@ -80,6 +81,8 @@ async def open_stream(core: Core, agents: HttpAgents, user: User, raw: web.BaseR
             raise bad_request(ONLY_WEBSOCKET)
         return OpenStream(await agents.connect(target.at, target.path, target.query, protocols))
     except AgentRefused as refused:
+        if not is_websocket and NO_COMMON_PROTOCOL in refused.text:
+            raise bad_request(ONLY_WEBSOCKET) from None
         raise _relayed(refused) from None
     except AgentUnreachable as unreachable:
         raise Refusal(500, "", f"error dialing backend: {unreachable}") from None

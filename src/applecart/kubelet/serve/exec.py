@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from applecart.errors import ApplecartError
 from applecart.kubelet.serve.guests import Guest, GuestCommands, State
-from applecart.kubelet.serve.terminal import ChannelTerminal
+from applecart.kubelet.serve.terminal import Streams, Terminal
 from applecart.observe.logs import logger
 from applecart.secrets import redact
 from applecart.tart.mac import Session
@@ -26,7 +26,7 @@ class CannotRun(Exception):
     """A command cannot be started; the text is for the client."""
 
 
-async def open_command(commands: GuestCommands, guest: Guest, words: Sequence[str], *, stdin: bool, tty: bool) -> Session:
+def read_command(guest: Guest, words: Sequence[str]) -> list[str]:
     """Raises CannotRun."""
     if guest.state is State.WAITING:
         raise CannotRun(f'container "{guest.container}" in pod "{guest.pod}" is waiting to start: {guest.waiting}')
@@ -34,8 +34,13 @@ async def open_command(commands: GuestCommands, guest: Guest, words: Sequence[st
         raise CannotRun(f'container "{guest.container}" in pod "{guest.pod}" has ended: its VM runs no more')
     if not words or not words[0] or any("\0" in word for word in words):
         raise CannotRun("a command needs at least one word, and no word may hold a NUL")
+    return list(words)
+
+
+async def open_command(commands: GuestCommands, guest: Guest, words: list[str], streams: Streams) -> Session:
+    """Raises CannotRun."""
     try:
-        return await commands.exec_session(guest.vm, list(words), stdin=stdin, tty=tty)
+        return await commands.exec_session(guest.vm, words, stdin=streams.stdin, tty=streams.tty)
     except ApplecartError as error:
         log.warning("a command cannot be started in a guest", pod=f"{guest.namespace}/{guest.pod}", exc_info=error)
         raise CannotRun(redact(str(error))) from None
@@ -44,7 +49,7 @@ async def open_command(commands: GuestCommands, guest: Guest, words: Sequence[st
 class Command:
     """One session and its client."""
 
-    def __init__(self, session: Session, terminal: ChannelTerminal, guest: Guest) -> None:
+    def __init__(self, session: Session, terminal: Terminal, guest: Guest) -> None:
         self._session = session
         self._terminal = terminal
         self._guest = guest
@@ -56,10 +61,8 @@ class Command:
         """Until the command has ended and its client was told how; cancelled, it kills the command."""
         pumps = [asyncio.create_task(pump) for pump in (self._print_out(), self._print_err())]
         others = [asyncio.create_task(pump) for pump in (self._type(), self._resize())]
-        is_over = False
         try:
             code = await self._session.wait()
-            is_over = True
             await self._drain(pumps)
             if self._has_no_agent(code):
                 await self._terminal.fail(no_agent(self._guest))
@@ -68,9 +71,9 @@ class Command:
         finally:
             for task in (*pumps, *others):
                 task.cancel()
-            if not is_over:
-                # A connection that breaks cancels its handler once more, perhaps in the middle of this.
-                await asyncio.shield(self._kill())
+            # Also when it has ended, for what it still holds. A connection that breaks cancels its handler once more,
+            # perhaps in the middle of this.
+            await asyncio.shield(self._kill())
             await asyncio.gather(*pumps, *others, return_exceptions=True)
 
     async def _drain(self, pumps: list[asyncio.Task[None]]) -> None:

@@ -26,8 +26,8 @@ OURS := $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --python $(
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-up: $(VENV)/ready-to-run ## run applecart with its own Kubernetes API until Ctrl-C
-	@APPLECART_BINARIES=$${APPLECART_BINARIES:-$$($(BIN)/python tests/kubernetes/build.py --kube $(KUBE) --look)} $(BIN)/applecart up
+up: $(VENV)/ready-to-run ## run applecart with its own Kubernetes API until Ctrl-C (UP='--macs 10' for its options)
+	@APPLECART_BINARIES=$${APPLECART_BINARIES:-$$($(BIN)/python tests/kubernetes/build.py --kube $(KUBE) --look)} $(BIN)/applecart up $(UP)
 
 test: check ## check, then every test that needs no Kubernetes
 	$(BIN)/pytest -n auto -m "not kubernetes"

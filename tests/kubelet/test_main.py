@@ -1,10 +1,13 @@
 """The program's own words and exit codes; that it works is proven in `real/`."""
 
+import os
+import socket
 from pathlib import Path
 
 import pytest
 
 from applecart.kubelet.main import run
+from applecart.kubelet.only_agent import only_agent
 
 
 def test_a_wrong_flag_is_a_sentence_and_code_2(capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,15 +42,44 @@ def test_a_kubeconfig_that_is_not_there_is_a_sentence(tmp_path: Path, capsys: py
     assert "Traceback" not in said
 
 
-def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "file").write_text("")
+@pytest.fixture
+def flags(tmp_path: Path) -> list[str]:
+    """Of an agent whose API is away."""
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(
         "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], "
         "clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}], users: [{name: a, user: {}}]}"
     )
-    flags = [*folders(tmp_path), f"--kubeconfig={kubeconfig}", f"--state-dir={tmp_path / 'file' / 'state'}"]
-    assert run(flags) == 2
+    return [*folders(tmp_path), f"--kubeconfig={kubeconfig}"]
+
+
+def test_a_folder_that_cannot_be_made_is_a_sentence(
+    tmp_path: Path, flags: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert run([*flags, f"--state-dir={tmp_path / 'file' / 'state'}"]) == 2
     said = capsys.readouterr().err
     assert str(tmp_path / "file" / "state") in said
     assert "Traceback" not in said
+
+
+def test_a_second_agent_in_one_state_folder_is_a_sentence_that_names_the_first(
+    tmp_path: Path, flags: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two agents tore down each other's VMs, and each told the Pods of the other that an earlier VM still runs."""
+    (tmp_path / "state").mkdir()
+    with only_agent(tmp_path / "state"):
+        assert run(flags) == 2
+    said = capsys.readouterr().err
+    assert f"--state-dir {tmp_path / 'state'} is in use by another tart-kubelet (process {os.getpid()}); stop it first" in said
+
+
+def test_a_page_that_cannot_be_served_names_its_flag(
+    tmp_path: Path, flags: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        where = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert run([*flags, "--metrics-bind-address=0", f"--health-probe-bind-address={where}"]) == 2
+    said = capsys.readouterr().err
+    assert f"cannot serve health on {where}" in said
+    assert "with --health-probe-bind-address" in said

@@ -186,6 +186,28 @@ def test_a_compiler_cache_as_large_as_its_volume_is_warned_about() -> None:
     assert parsed("--cache-volume-cas-gib=11").warnings == ()
 
 
+def test_a_label_that_the_agent_itself_says_is_told_when_it_says_something_else() -> None:
+    (warning,) = parsed("--node-labels=kubernetes.io/hostname=evil,kubernetes.io/os=darwin").warnings
+    assert warning == "--node-labels: kubernetes.io/hostname is always mac-1.local on this Node, whatever is given"
+
+
+def test_scraping_allowed_for_the_network_of_guests_is_told_to_have_no_effect() -> None:
+    assert "192.168.65.0/24 lies in 192.168.64.0/22" in parsed("--scrape-allowed-cidr=192.168.65.0/24").warnings[0]
+    assert parsed("--scrape-allowed-cidr=192.168.0.0/16", "--scrape-allowed-cidr=fd00::/8").warnings == ()
+
+
+def test_a_node_name_is_a_label_too() -> None:
+    """The API refuses the label of a longer one, and with it the whole Node, for ever."""
+    assert parsed(f"--node-name={'a' * 63}").node_name == "a" * 63
+    with pytest.raises(BadInput, match="at most 63 characters"):
+        parsed(f"--node-name={'a' * 64}")
+
+
+def test_a_folder_in_no_home_is_refused() -> None:
+    with pytest.raises(BadInput, match="HOME is not set"):
+        parse([], {}, hostname="mac-1")
+
+
 def test_logs_and_exec_are_served_only_with_all_three_files() -> None:
     assert parsed().kubelet_bind is None
     assert parsed(*TLS).kubelet_bind == ("", 10250)

@@ -78,8 +78,7 @@ async def test_other_pages_and_methods_do_not_exist() -> None:
 @pytest.mark.real_time
 async def test_it_listens_on_loopback_only() -> None:
     async with ObserveServer(Metrics()) as server:
-        assert server._runner is not None
-        assert [address[0] for address in server._runner.addresses] == ["127.0.0.1"]
+        assert [address[0] for address in server.addresses] == ["127.0.0.1"]
 
 
 @pytest.mark.real_time

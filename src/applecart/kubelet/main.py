@@ -17,13 +17,17 @@ from applecart.errors import ApplecartError, only_one
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kubelet.agent import Agent
+from applecart.kubelet.assembly import make_folders
 from applecart.kubelet.node.addresses import metrics_bind, node_address
+from applecart.kubelet.only_agent import only_agent
+from applecart.kubelet.open_files import raise_limit
 from applecart.kubelet.option_values import host_and_port
 from applecart.kubelet.options import PROGRAM, Options, parse
 from applecart.observe.logs import logger, setup_logging
 from applecart.observe.metrics import Metrics
 from applecart.observe.serve import ObserveServer
 from applecart.secrets import redact
+from applecart.tart.files import Files
 from applecart.tart.this_mac import ThisMac
 
 HEARTBEAT_LATE_S = 60.0  # the control plane takes a Node for lost soon after
@@ -53,6 +57,13 @@ async def serve(options: Options, clock: Clock) -> None:
     """Run the agent until SIGINT or SIGTERM."""
     for sentence in options.warnings:
         log.warning(sentence)
+    raise_limit()
+    make_folders(options, Files())
+    with only_agent(options.state_dir):
+        await _serve(options, clock)
+
+
+async def _serve(options: Options, clock: Clock) -> None:
     mac = ThisMac()
     address = await node_address(mac, given=options.node_ip, source=options.node_ip_source)
     client = Client(connect(options.kubeconfig, options.context, clock), clock)
@@ -63,18 +74,24 @@ async def serve(options: Options, clock: Clock) -> None:
         stack.push_async_callback(client.aclose)
         stack.push_async_callback(agent.aclose)
         bind = metrics_bind(options.metrics_bind_address, source=options.node_ip_source, address=address)
-        for where in dict.fromkeys((bind, options.health_probe_bind_address)):
-            await _serve_page(stack, agent, metrics, where)
+        await _serve_page(stack, agent, metrics, bind, "--metrics-bind-address")
+        if options.health_probe_bind_address != bind:
+            # Health is for everybody who can reach the host; names of VMs and pools are not.
+            flag = "--health-probe-bind-address"
+            await _serve_page(stack, agent, metrics, options.health_probe_bind_address, flag, has_metrics=False)
         log.info("started", node=options.node_name, address=address, tart=options.tart_binary)
         await _until_told(asyncio.create_task(agent.run()))
 
 
-async def _serve_page(stack: AsyncExitStack, agent: Agent, metrics: Metrics, where: str) -> None:
-    """Metrics and health. `0` instead of an address switches the page off."""
+async def _serve_page(
+    stack: AsyncExitStack, agent: Agent, metrics: Metrics, where: str, flag: str, *, has_metrics: bool = True
+) -> None:
+    """`0` instead of an address switches the page off."""
     bind = host_and_port(where)
     if bind is not None:
         host, port = bind
-        page = ObserveServer(metrics, host=host or "0.0.0.0", port=port, ready={"heartbeat": lambda: _heartbeat(agent)})
+        ready = {"heartbeat": lambda: _heartbeat(agent)}
+        page = ObserveServer(metrics, host=host or "0.0.0.0", port=port, ready=ready, flag=flag, has_metrics=has_metrics)
         await stack.enter_async_context(page)
 
 

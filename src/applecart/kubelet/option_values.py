@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from applecart.api import labels as api_labels
 from applecart.api import names
 from applecart.errors import BadInput
 
@@ -68,12 +69,12 @@ def switch(written: str) -> bool:
 def node_name_or(hostname: str) -> Callable[[str], str]:
     def check(written: str) -> str:
         name = written or hostname
-        if len(name) <= names.SUBDOMAIN_LIMIT and _NODE_NAME.fullmatch(name):
+        if len(name) <= names.LABEL_LIMIT and _NODE_NAME.fullmatch(name):
             return name
         whose = "" if written else f"leaves it to the host's own name, {shown(hostname)}, which "
         raise ValueError(
             f"{whose}is no name for a Node: give one of lower-case letters, digits, '-' and '.', "
-            "beginning and ending with a letter or digit"
+            f"beginning and ending with a letter or digit, of at most {names.LABEL_LIMIT} characters (it is also a label)"
         )
 
     return check
@@ -129,6 +130,16 @@ def labels(written: str) -> Mapping[str, str]:
     return found
 
 
+def fixed_labels(node_name: str) -> dict[str, str]:
+    """Which a Node of ours always has, whatever it was told."""
+    return {
+        api_labels.NODE_OS: api_labels.DARWIN_VALUE,
+        api_labels.NODE_ARCH: api_labels.ARM64_VALUE,
+        api_labels.NODE_HOSTNAME: node_name,
+        api_labels.RUNTIME: api_labels.TART_RUNTIME_VALUE,
+    }
+
+
 def is_label(key: str, value: str) -> bool:
     """Whether the API takes it: one that it does not take fails the whole write of a Node."""
     return bool(_LABEL_KEY.fullmatch(key) and _LABEL_VALUE.fullmatch(value))
@@ -159,8 +170,10 @@ def folder(home: str) -> Callable[[str], Path]:
     def check(written: str) -> Path:
         if not text(written):
             raise ValueError("is empty; name a folder")
-        expanded = home + written[1:] if home and (written == "~" or written.startswith("~/")) else written
-        return Path(expanded).absolute()
+        is_in_home = written == "~" or written.startswith("~/")
+        if is_in_home and not home:
+            raise ValueError("begins in the home folder, and HOME is not set; write the whole path")
+        return Path(home + written[1:] if is_in_home else written).absolute()
 
     return check
 

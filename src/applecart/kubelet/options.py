@@ -8,6 +8,7 @@ is given: no file is opened and no address is looked up. The names are known to 
 import argparse
 import os
 from collections.abc import Callable, Mapping, Sequence
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, NoReturn, cast, get_args
 
@@ -17,6 +18,7 @@ from applecart import __version__
 from applecart.api import env
 from applecart.errors import BadInput
 from applecart.kubelet import option_values as values
+from applecart.kubelet.serve.scrape_sources import GUESTS
 from applecart.observe.logs import LEVELS, LogFormat
 
 AUTO, TAILSCALE = "auto", "tailscale"
@@ -166,6 +168,16 @@ def parse(argv: Sequence[str], environ: Mapping[str, str], *, hostname: str | No
     warnings = [f"{flag} is ignored: use --log-level and --log-format" for flag in ignored]
     if found["cache_volume_cas_gib"] >= found["cache_volume_cap_gib"]:
         warnings.append("--cache-volume-cas-gib is not below --cache-volume-cap-gib and will be cut to fit")
+    warnings += [
+        f"--node-labels: {key} is always {value} on this Node, whatever is given"
+        for key, value in values.fixed_labels(found["node_name"]).items()
+        if found["node_labels"].get(key, value) != value
+    ]
+    warnings += [
+        f"--scrape-allowed-cidr {network} lies in {GUESTS}, the network of guests, and nobody there is answered"
+        for network in found["scrape_allowed_cidr"]
+        if isinstance(network, IPv4Network) and network.subnet_of(GUESTS)
+    ]
     return Options(**found, ignored=tuple(ignored), warnings=tuple(warnings))
 
 

@@ -7,12 +7,12 @@ otherwise, because nobody is asked who they are. aiohttp's server is imported wh
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Self
 
 from applecart import observe
 from applecart.errors import BadInput
+from applecart.observe.doors import IDLE_S, Door, server_log
 from applecart.observe.log_format import sentence
 from applecart.observe.metrics import CONTENT_TYPE, Metrics
 from applecart.secrets import redact
@@ -51,36 +51,49 @@ class ObserveServer:
         ready: Mapping[str, Check] | None = None,
         host: str = LOOPBACK,
         port: int = 0,
+        flag: str = "",
+        has_metrics: bool = True,
     ) -> None:
+        """`flag` is the one that chose the address, for the sentence when it cannot be had."""
         self.metrics = metrics
         self.live = live or {}
         self.ready = ready or {}
         self.host = host
         self.port = port
         self._runner: web.AppRunner | None = None
+        self.addresses: list[tuple[str, int]] = []
+        self._has_metrics = has_metrics
+        self._what = "metrics" if has_metrics else "health"
+        self._flag = f" with {flag}" if flag else ""
 
     async def start(self) -> None:
         from aiohttp import web
 
         app = web.Application()
-        app.router.add_get("/metrics", self._serve_metrics)
+        if self._has_metrics:
+            app.router.add_get("/metrics", self._serve_metrics)
         app.router.add_get("/healthz", self._serve_health)
         app.router.add_get("/readyz", self._serve_readiness)
-        runner = web.AppRunner(app, access_log=None, logger=logging.getLogger(__name__), shutdown_timeout=STOP_WITHIN_S)
+        runner = web.AppRunner(
+            app, access_log=None, logger=server_log(__name__), keepalive_timeout=IDLE_S, shutdown_timeout=STOP_WITHIN_S
+        )
         await runner.setup()
         try:
-            await web.TCPSite(runner, self.host, self.port).start()
+            assert runner.server is not None
+            self._door = await Door.open(runner.server, self.host, self.port)
         except (OSError, OverflowError) as error:
             await runner.cleanup()
             reason = getattr(error, "strerror", None) or error
             raise BadInput(
-                f"cannot serve metrics on {self.host}:{self.port} ({reason}); choose another address or port"
+                f"cannot serve {self._what} on {self.host}:{self.port} ({reason}); choose another address or port{self._flag}"
             ) from None
         self._runner = runner
-        self.port = runner.addresses[0][1]
+        self.addresses = self._door.addresses
+        self.port = self.addresses[0][1]
 
     async def stop(self) -> None:
         if self._runner is not None:
+            self._door.close()
             runner, self._runner = self._runner, None
             await runner.cleanup()
 

@@ -105,6 +105,7 @@ async def test_a_host_without_its_tailnet_does_not_start(answer: Ended | Excepti
     ("bind", "source", "address", "expected"),
     [
         (":8080", "tailscale", "100.64.0.9", "100.64.0.9:8080"),
+        (":8080", "tailscale", "fd7a:115c::7", "[fd7a:115c::7]:8080"),
         (":8080", "auto", "51.159.1.2", ":8080"),
         (":9000", "tailscale", "100.64.0.9", ":9000"),
         ("0", "tailscale", "100.64.0.9", "0"),

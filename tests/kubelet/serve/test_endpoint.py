@@ -1,7 +1,10 @@
 """The endpoint over real TLS: who gets in, and what they get."""
 
 import json
+import asyncio
+import os
 import random
+import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import quote
@@ -13,8 +16,9 @@ from applecart.clock import Clock
 from applecart.errors import BadInput
 from applecart.kubelet.serve.endpoint import KubeletEndpoint
 from applecart.kubelet.serve.guests import State
-from applecart.kubelet.serve.terminal import ONLY_WEBSOCKET
 from applecart.kubelet.serve.tls import TlsFiles
+from applecart.kubelet.serve.upgrade import NO_UPGRADE
+from applecart.observe.doors import CONNECTIONS
 from applecart.tart.this_mac import ThisMac
 from tests.embedded.relay.stage import HOST, NODE, Trust, session_to
 from tests.kubelet.serve.agent_stage import AgentStage, agent_stage
@@ -136,8 +140,8 @@ async def test_a_followed_log_ends_with_its_vm(stage: AgentStage) -> None:
         ("/containerLogs/default/waits/vm", 400, 'container "vm" in pod "waits" is waiting to start: ContainerCreating'),
         ("/exec/default/none/vm?command=x&output=1", 404, 'pod "none" does not exist'),
         ("/exec/default/job/vm?command=x", 400, "you must specify at least 1 of stdin, stdout, stderr"),
-        ("/exec/default/job/vm?command=x&output=1", 400, ONLY_WEBSOCKET),
-        ("/attach/default/job/vm?output=1", 400, ONLY_WEBSOCKET),
+        ("/exec/default/job/vm?command=x&output=1", 400, NO_UPGRADE),
+        ("/attach/default/job/vm?output=1", 400, NO_UPGRADE),
     ],
 )
 async def test_what_cannot_be_done_is_explained(stage: AgentStage, path: str, status: int, said: str) -> None:
@@ -214,3 +218,37 @@ async def test_no_request_is_too_odd_for_an_answer(stage: AgentStage) -> None:
         async with session.get("/healthz") as answer:
             assert answer.status == 200
     assert stage.commands.sessions == []
+
+
+@pytest.mark.parametrize("length", [9_000, 100_000])
+async def test_a_command_may_be_as_long_as_a_script(stage: AgentStage, length: int) -> None:
+    stage.guests.add("job")
+    async with stage.running("echo", "x" * length) as command:
+        await command.until_end()
+        assert command.out == b"x" * length + b"\n"
+
+
+async def test_a_log_has_no_head(stage: AgentStage) -> None:
+    """aiohttp sends the body of a stream after a HEAD without a frame: a guest's log could pose as the next answer."""
+    print_to(stage.guests.add("job"), "HTTP/1.1 200 OK\n")
+    async with stage.session() as session, session.head("/containerLogs/default/job/vm") as answer:
+        assert answer.status == 405
+
+
+async def test_strangers_cannot_take_all_files_of_the_agent(stage: AgentStage) -> None:
+    """They shake hands and say nothing. With launchd's 256 files no Tart command could be started any more."""
+    context = ssl.create_default_context(cadata=stage.trust.pem.decode())
+    context.check_hostname = False
+
+    async def come() -> asyncio.StreamWriter | None:
+        try:
+            return (await asyncio.open_connection(HOST, stage.endpoint.port, ssl=context))[1]
+        except (OSError, ssl.SSLError):
+            return None
+
+    before = len(os.listdir("/dev/fd"))
+    writers = [writer for writer in [await come() for _ in range(CONNECTIONS + 40)] if writer is not None]
+    held = len(os.listdir("/dev/fd")) - before - len(writers)
+    for writer in writers:
+        writer.transport.abort()
+    assert held <= CONNECTIONS

@@ -20,6 +20,7 @@ from applecart.cli.up.mac_access import agent_user, grant
 from applecart.clock import Clock
 from applecart.embedded.trust.pki import Authority, write_pair
 from applecart.embedded.trust.private_file import make_private_folder
+from applecart.errors import BadInput
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
 from applecart.sim.fleet import LOOPBACK, FleetMac
@@ -46,10 +47,16 @@ async def running_macs(
         macs: list[FleetMac] = []
         for machine in machines:
             folder = data / "macs" / machine
-            make_private_folder(folder)
+            try:
+                make_private_folder(folder)
+                flags = [f"--node-labels={labels.FLEET}={FLEET}", *_endpoint_flags(folder, access.authority, clock)]
+            except OSError as error:
+                raise BadInput(
+                    f"{folder} cannot be used for a simulated Mac ({error.strerror}); make it writable, name another folder "
+                    "with --data, or start none with --macs 0"
+                ) from None
             client = access.client_as(machine, agent_user(machine))
             stack.push_async_callback(client.aclose)
-            flags = [f"--node-labels={labels.FLEET}={FLEET}", *_endpoint_flags(folder, access.authority, clock)]
             env = {PATH_VARIABLE: str((data / "macs" / "registry.json").absolute())}
             macs.append(FleetMac(folder, machine, client, clock, flags=flags, env=env))
             await stack.enter_async_context(macs[-1].page)

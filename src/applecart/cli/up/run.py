@@ -112,7 +112,7 @@ async def run(options: Options, clock: Clock) -> None:
     metrics.add_process(clock)
     ages = Ages(clock, metrics, waits=(POD_PENDING, MACHINE_NOT_READY, STUCK))
     async with AsyncExitStack() as running:
-        page = ObserveServer(metrics, port=options.port)
+        page = ObserveServer(metrics, port=options.port, flag="--port")
         page.ready = {"api": lambda: "it is being started"}
         await running.enter_async_context(page)
         click.echo(f"applecart {__version__}")

@@ -115,4 +115,6 @@ _NO_TAILNET = (
 
 def metrics_bind(bind: str, *, source: str, address: str) -> str:
     """Where metrics are served: on the tailnet only, where that is the source and nobody chose otherwise."""
-    return f"{address}{bind}" if source == TAILSCALE and bind == DEFAULT_METRICS_BIND and address else bind
+    if source != TAILSCALE or bind != DEFAULT_METRICS_BIND or not address:
+        return bind
+    return f"[{address}]{bind}" if ":" in address else f"{address}{bind}"

@@ -18,6 +18,7 @@ from applecart.api.nodes import Node, NodeAddress, NodeCondition, NodeSpec, Node
 from applecart.api.quantity import parse_quantity
 from applecart.kube.conditions import find, set_condition
 from applecart.kubelet.node.facts import Facts
+from applecart.kubelet.option_values import fixed_labels
 from applecart.kubelet.options import Options
 
 INTERNAL_IP, HOSTNAME = "InternalIP", "Hostname"
@@ -50,13 +51,7 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 def all_labels(offer: Offer, dynamic: Mapping[str, str]) -> dict[str, str]:
-    fixed = {
-        labels.NODE_OS: labels.DARWIN_VALUE,
-        labels.NODE_ARCH: labels.ARM64_VALUE,
-        labels.NODE_HOSTNAME: offer.name,
-        labels.RUNTIME: labels.TART_RUNTIME_VALUE,
-    }
-    return {**dynamic, **offer.labels, **fixed}
+    return {**dynamic, **offer.labels, **fixed_labels(offer.name)}
 
 
 def new_node(offer: Offer, wanted: Mapping[str, str]) -> Node:

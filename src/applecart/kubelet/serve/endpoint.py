@@ -18,15 +18,19 @@ from applecart.kube.client import Client
 from applecart.kube.codec import encode_object
 from applecart.kubelet.serve.access import Access, asked, forbidden
 from applecart.kubelet.serve.callers import Caller, CannotAsk, Tokens, bearer_of, caller_of_certificate
-from applecart.kubelet.serve.exec import CannotRun, Command, open_command
+from applecart.kubelet.serve.exec import CannotRun, Command, open_command, read_command
 from applecart.kubelet.serve.guests import Guest, GuestCommands, Guests
 from applecart.kubelet.serve.log_options import BadLogQuery, LogOptions, read_log_options
 from applecart.kubelet.serve.logs import GuestLog, NoLog, open_log
 from applecart.kubelet.serve.stats import Stats
-from applecart.kubelet.serve.terminal import ChannelTerminal, accept, refuse_other_upgrades, run_while_heard
+from applecart.kubelet.serve.terminal import Terminal, run_while_heard
 from applecart.kubelet.serve.tls import RotatedTls, TlsFiles
+from applecart.kubelet.serve.upgrade import Upgrade
+from applecart.observe.doors import IDLE_S, Door, server_log
 from applecart.tart.mac import Mac
 
+LONGEST_LINE_BYTES = 1 << 20  # a command stands in the address, and may be a whole script
+LONGEST_FIELD_BYTES = 64 << 10  # a token
 STOP_S = 0.5  # for requests under way when the agent ends; a followed log would never end by itself
 NEW_OUTPUT_ONLY = LogOptions(follow=True, tail_lines=0)  # what somebody who attaches sees
 
@@ -61,27 +65,39 @@ class KubeletEndpoint:
 
     async def __aenter__(self) -> Self:
         application = web.Application(middlewares=[self._admit])
-        application.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._logs)
+        # No HEAD: aiohttp would send the log of a guest without a frame, and on a kept connection it could pose as an answer.
+        application.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._logs, allow_head=False)
         for action, handler in (("exec", self._exec), ("attach", self._attach)):
             application.router.add_route("*", f"/{action}/{{namespace}}/{{pod}}/{{container}}", handler)
         application.router.add_get("/stats/summary", self._summary)
         application.router.add_get("/pods", self._pods)
         application.router.add_get("/healthz", self._healthz)
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=STOP_S, handler_cancellation=True)
+        self._runner = web.AppRunner(
+            application,
+            access_log=None,
+            logger=server_log(__name__),
+            keepalive_timeout=IDLE_S,
+            shutdown_timeout=STOP_S,
+            handler_cancellation=True,
+            max_line_size=LONGEST_LINE_BYTES,
+            max_field_size=LONGEST_FIELD_BYTES,
+        )
         await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, self.host or None, self.port, ssl_context=self._tls.context).start()
+            assert self._runner.server is not None
+            self._door = await Door.open(self._runner.server, self.host or None, self.port, context=self._tls.context)
         except (OSError, OverflowError) as error:
             await self._runner.cleanup()
             reason = getattr(error, "strerror", None) or error
             raise BadInput(
                 f"--kubelet-bind-address {self.host}:{self.port} cannot be served ({reason}); choose another address or port"
             ) from None
-        self.port = self._runner.addresses[0][1]
+        self.port = self._door.addresses[0][1]
         self._rotating = asyncio.create_task(self._tls.run())
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._door.close()
         self._rotating.cancel()
         await asyncio.gather(self._rotating, return_exceptions=True)
         await self._runner.cleanup()
@@ -137,45 +153,33 @@ class KubeletEndpoint:
         return response
 
     async def _exec(self, request: web.Request) -> web.StreamResponse:
-        streams, guest = self._streams(request), self._guest(request)
-        words = request.query.getall("command", [])
-        has_stdin, has_tty = "input" in streams, "tty" in streams
-        refuse_other_upgrades(request)
+        guest, upgrade = self._guest(request), Upgrade.asked(request)
         try:
-            session = await open_command(self._commands, guest, words, stdin=has_stdin, tty=has_tty)
+            words = read_command(guest, request.query.getall("command", []))
+            upgrade.negotiate()
+            session = await open_command(self._commands, guest, words, upgrade.streams)
         except CannotRun as error:
             raise web.HTTPBadRequest(text=str(error)) from None
         try:
-            socket = await accept(request)
+            terminal = await upgrade.accept()
         except BaseException:
             await session.kill()
             raise
-        terminal = ChannelTerminal(socket, has_stdin=has_stdin, has_tty=has_tty)
-        await run_while_heard(socket, terminal, Command(session, terminal, guest).run())
-        return socket
+        return await run_while_heard(terminal, Command(session, terminal, guest).run())
 
     async def _attach(self, request: web.Request) -> web.StreamResponse:
         """A VM has no main process to join: what it prints from now on, and no stdin."""
-        self._streams(request)
-        guest = self._guest(request)
-        refuse_other_upgrades(request)
+        guest, upgrade = self._guest(request), Upgrade.asked(request)
         try:
             log = open_log(self._guests, guest, NEW_OUTPUT_ONLY, self._clock)
         except NoLog as error:
             raise web.HTTPBadRequest(text=str(error)) from None
         try:
-            socket = await accept(request)
-            terminal = ChannelTerminal(socket, has_stdin=False, has_tty=False)
-            await run_while_heard(socket, terminal, _show(log, terminal))
+            upgrade.negotiate()
+            terminal = await upgrade.accept()
+            return await run_while_heard(terminal, _show(log, terminal))
         finally:
             log.close()
-        return socket
-
-    def _streams(self, request: web.Request) -> set[str]:
-        wanted = {name for name in ("input", "output", "error", "tty") if request.query.get(name) == "1"}
-        if not wanted - {"tty"}:
-            raise web.HTTPBadRequest(text="you must specify at least 1 of stdin, stdout, stderr")
-        return wanted
 
     async def _summary(self, _: web.Request) -> web.Response:
         return web.json_response(await self._stats.summary())
@@ -189,7 +193,7 @@ class KubeletEndpoint:
         return web.Response(text="ok")
 
 
-async def _show(log: GuestLog, terminal: ChannelTerminal) -> None:
+async def _show(log: GuestLog, terminal: Terminal) -> None:
     await _write(log, terminal.out)
     with suppress(ConnectionError):
         await terminal.finish(0)

@@ -31,11 +31,17 @@ class TlsFiles(msgspec.Struct, frozen=True):
         try:
             context.load_cert_chain(self.certificate, self.key)
         except (OSError, ValueError) as error:
-            raise BadInput(f"{self.certificate} and {self.key} are no certificate and its key: {_why(error)}") from None
+            raise BadInput(
+                f"--tls-cert-file {self.certificate} and --tls-private-key-file {self.key} are no certificate and its key "
+                f"({_why(error)}); name PEM files that belong together"
+            ) from None
         try:
             context.load_verify_locations(self.client_authority)
         except (OSError, ValueError) as error:
-            raise BadInput(f"{self.client_authority} holds no certificate of an authority: {_why(error)}") from None
+            raise BadInput(
+                f"--client-ca-file {self.client_authority} holds no certificate of an authority ({_why(error)}); "
+                "name the PEM file of the cluster's"
+            ) from None
         context.verify_mode = ssl.CERT_OPTIONAL  # a caller may show a token instead
         return context
 

@@ -1,0 +1,101 @@
+"""What stands before a page that strangers can reach: only so many at a time, for so long, and a log without their words.
+
+A connection costs a file, and a process that has none left can start no program. So a door lets only so many in, counts those
+that have come in the last seconds and may still be shaking hands, and closes the rest unread. A request that cannot be read is
+answered by aiohttp and not logged: its text may hold a credential, and anybody could fill a disk with it.
+"""
+
+import asyncio
+import logging
+import ssl
+from collections import deque
+from typing import TYPE_CHECKING, Self
+
+from applecart.observe.logs import logger
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+CONNECTIONS = 128  # an API server, a metrics server, a few people: tens at the most
+HANDSHAKE_S = 5.0
+IDLE_S = 120.0  # of a connection without a request; API servers let go of theirs after 90 s, and should be the first
+
+log = logger(__name__)
+
+
+class _OnlyOurFaults(logging.Filter):
+    """Drops what aiohttp says about requests that cannot be read."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        from aiohttp.http_exceptions import HttpProcessingError
+
+        error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+        return not isinstance(error, HttpProcessingError)
+
+
+def server_log(name: str) -> logging.Logger:
+    """For aiohttp's servers."""
+    found = logging.getLogger(name)
+    if not any(isinstance(each, _OnlyOurFaults) for each in found.filters):
+        found.addFilter(_OnlyOurFaults())
+    return found
+
+
+class _Closed(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.abort()
+
+
+class Door:
+    """Listens for a server of aiohttp's; `open` it."""
+
+    def __init__(self, server: "web.Server", most: int, *, shakes_hands: bool) -> None:
+        self._server = server
+        self._most = most
+        self._shakes_hands = shakes_hands
+        self._came_s: deque[float] = deque()
+        self._is_shut = False
+        self._listening: asyncio.Server | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        server: "web.Server",
+        host: str | None,
+        port: int,
+        *,
+        context: ssl.SSLContext | None = None,
+        most: int = CONNECTIONS,
+    ) -> Self:
+        """Raises OSError, and OverflowError for a port that is none."""
+        door = cls(server, most, shakes_hands=context is not None)
+        timeout_s = HANDSHAKE_S if context else None
+        loop = asyncio.get_running_loop()
+        door._listening = await loop.create_server(door.enter, host, port, ssl=context, ssl_handshake_timeout=timeout_s)
+        return door
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """Host and port of everything that is listened on."""
+        return [bound.getsockname()[:2] for bound in self._listening.sockets] if self._listening else []
+
+    def close(self) -> None:
+        """Nobody new comes in."""
+        if self._listening is not None:
+            self._listening.close()
+
+    def enter(self) -> asyncio.BaseProtocol:
+        """Who speaks with the one that just came."""
+        now_s = asyncio.get_running_loop().time()
+        while self._came_s and self._came_s[0] <= now_s - HANDSHAKE_S:
+            self._came_s.popleft()
+        is_full = len(self._server.connections) + len(self._came_s) >= self._most
+        if is_full and not self._is_shut:
+            log.warning("too many connections, new ones are closed", most=self._most)
+        self._is_shut = is_full
+        if is_full:
+            return _Closed()
+        if self._shakes_hands:
+            self._came_s.append(now_s)
+        return self._server()

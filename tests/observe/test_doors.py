@@ -1,0 +1,106 @@
+"""Strangers at a page."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+
+from applecart.observe import doors
+from applecart.observe.doors import HANDSHAKE_S, Door, server_log
+from tests.virtual_time import elapse
+
+HOST = "127.0.0.1"
+LOGGER = "tests.observe.doors"
+ASK = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[web.Server]:
+    async def answer(_: web.BaseRequest) -> web.Response:
+        return web.Response(text="hello")
+
+    served = web.Server(answer, logger=server_log(LOGGER), access_log=None)
+    yield served
+    await served.shutdown(0)
+
+
+async def heard(asked: bytes, port: int) -> bytes:
+    reader, writer = await asyncio.open_connection(HOST, port)
+    writer.write(asked)
+    try:
+        return await reader.read(1000)
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
+
+
+@pytest.mark.real_time
+async def test_only_so_many_are_let_in_and_there_is_room_again_when_one_goes(server: web.Server) -> None:
+    door = await Door.open(server, HOST, 0, most=2)
+    try:
+        staying = [await asyncio.open_connection(HOST, door.addresses[0][1]) for _ in range(2)]
+        for _, writer in staying:
+            writer.write(ASK)
+        assert [b"200 OK" in await reader.readuntil(b"\r\n\r\n") for reader, _ in staying] == [True, True]
+        assert await heard(ASK, door.addresses[0][1]) == b""
+        staying[0][1].transport.abort()
+        async with asyncio.timeout(20):
+            while not (said := await heard(ASK, door.addresses[0][1])):
+                pass
+        assert b"200 OK" in said
+        staying[1][1].close()
+    finally:
+        door.close()
+
+
+async def test_those_who_may_still_shake_hands_count_until_they_are_given_up(server: web.Server) -> None:
+    """A connection takes its file before anything was said on it."""
+    door = Door(server, 3, shakes_hands=True)
+    let_in = [isinstance(door.enter(), web.RequestHandler) for _ in range(5)]
+    assert let_in == [True, True, True, False, False]
+    await elapse(HANDSHAKE_S)
+    assert isinstance(door.enter(), web.RequestHandler)
+
+
+async def test_a_flood_is_told_once_until_it_is_over(server: web.Server, caplog: pytest.LogCaptureFixture) -> None:
+    door = Door(server, 1, shakes_hands=True)
+    for _ in range(2):
+        for _ in range(10):
+            door.enter()
+        await elapse(HANDSHAKE_S)
+    assert [record.name for record in caplog.records if "too many connections" in record.getMessage()] == [doors.__name__] * 2
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize(
+    "asked",
+    [
+        b"GET / HTTP/1.1\r\nAuthorization: Bearer hunter2hunter2\x01\r\n\r\n",
+        b"GET / HTTP/1.1\r\nAuthorization : Bearer hunter2hunter2\r\n\r\n",
+        b"GET / HTTP/1.1\r\nAuthorization: Bearer hunter2" + b"x" * 20_000 + b"\r\n\r\n",
+    ],
+    ids=["control character", "space", "too long"],
+)
+async def test_a_request_that_cannot_be_read_is_answered_and_not_repeated_in_the_log(
+    server: web.Server, caplog: pytest.LogCaptureFixture, asked: bytes
+) -> None:
+    """I9: aiohttp logs the line that it does not understand, and the line may hold a token."""
+    door = await Door.open(server, HOST, 0)
+    try:
+        assert b" 400 " in await heard(asked, door.addresses[0][1])
+    finally:
+        door.close()
+    assert "hunter2" not in caplog.text
+
+
+def test_what_goes_wrong_on_our_own_side_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    try:
+        raise ValueError("ours")
+    except ValueError:
+        server_log(LOGGER).exception("Error handling request")
+        server_log(LOGGER).warning("no error at all")
+    assert [record.levelno for record in caplog.records] == [logging.ERROR, logging.WARNING]
+    assert sum(len(logging.getLogger(LOGGER).filters) for _ in (server_log(LOGGER), server_log(LOGGER))) == 2

@@ -1,10 +1,18 @@
-"""A TCP connection, of whichever side: pieces in, pieces out, and an end that nobody can hold up."""
+"""A TCP connection, of whichever side: pieces in, pieces out, and an end that nobody can hold up.
+
+An error is `Unreachable` when it may be the peer's doing. What this host has run out of is `Transient` only: whoever judges a
+guest by its connections must not hold a fault of the host against it (I12).
+"""
 
 import asyncio
+import errno
 from contextlib import suppress
 
-from applecart.errors import Unreachable
+from applecart.errors import Transient, Unreachable
 
+HOST_HAS_NONE_LEFT = frozenset(  # of descriptors, memory, or ports of its own
+    {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EAGAIN, errno.EADDRNOTAVAIL}
+)
 PIECE_BYTES = 64 << 10
 CLOSE_S = 1.0  # for what was written last, such as the reason of a refusal
 
@@ -39,5 +47,8 @@ class StreamConnection:
         finally:
             self._writer.transport.abort()
 
-    def _closed(self, error: OSError) -> Unreachable:
-        return Unreachable(f"{self._peer} closed the connection: {error.strerror or error}")
+    def _closed(self, error: OSError) -> Transient:
+        said = error.strerror or error
+        if error.errno in HOST_HAS_NONE_LEFT:
+            return Transient(f"this host cannot keep the connection to {self._peer}: {said}")
+        return Unreachable(f"{self._peer} closed the connection: {said}")

@@ -4,20 +4,30 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Self, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from applecart.clock import Clock
-from applecart.errors import DeadlineExceeded
-from applecart.kubelet.probes.ask import LONGEST_ANSWER_CHARS, TART_WAIT_S, Asker, shown
+from applecart.errors import BadInput, DeadlineExceeded, Transient, Unreachable
+from applecart.kubelet.probes.ask import (
+    HOST_WAIT_S,
+    LONGEST_ANSWER_CHARS,
+    LONGEST_SECRET_CHARS,
+    LOOKED_AT_CHARS,
+    TART_WAIT_S,
+    Asker,
+    shown,
+)
 from applecart.kubelet.probes.checks import Check, ExecCheck, HttpCheck, Kind, Plan, TcpCheck
 from applecart.kubelet.probes.state import Answer, Outcome
-from applecart.secrets import Secret
+from applecart.secrets import Registry, Secret, registering_in
 from applecart.tart.failures import TartFailed, TartHung, VmNotRunning
-from applecart.tart.mac import Ended
+from applecart.tart.mac import Ended, Mac
 from applecart.tart.this_mac import ThisMac
+from tests.tart.exhausted import no_descriptors
 
 HERE = "127.0.0.1"
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], object]
@@ -120,6 +130,79 @@ async def test_a_port_that_is_open_passes_and_one_that_is_closed_fails(clock: Cl
     assert str(port) in said.text
 
 
+PORT_CHECKS = [TcpCheck(9), HttpCheck(9, "/", ())]
+
+
+@pytest.mark.parametrize("check", PORT_CHECKS, ids=["tcp", "http"])
+@pytest.mark.real_time
+async def test_a_host_without_descriptors_is_no_failure_of_the_guest(clock: Clock, check: Check) -> None:
+    """I7 and I12: an agent that had run out of files would have ended every guest with a liveness probe."""
+    with no_descriptors():
+        said = await ask(check, clock)
+    assert said.outcome is Outcome.UNKNOWN
+    assert "Too many open files" in said.text
+
+
+class OddMac:
+    """A Mac whose connections come to something after a while; `then` is an error, or what the guest says."""
+
+    def __init__(self, then: Exception | bytes, *, after_s: float = 0.0, says_after_s: float = 0.0) -> None:
+        self.then = then
+        self.after_s = after_s
+        self.says_after_s = says_after_s
+
+    async def connect(self, address: str, port: int, *, deadline_s: float) -> Self:
+        await asyncio.sleep(self.after_s)
+        if isinstance(self.then, Exception):
+            raise self.then
+        return self
+
+    async def write(self, data: bytes) -> None: ...
+
+    async def read(self) -> bytes:
+        await asyncio.sleep(self.says_after_s)
+        assert isinstance(self.then, bytes)
+        return self.then
+
+    async def aclose(self) -> None: ...
+
+
+async def ask_odd(mac: OddMac, check: Check) -> Answer:
+    plan = Plan(Kind.LIVENESS, check, 0, 10, 1, 1, 3, None)
+    return await Asker(cast(Mac, mac), BusyTart()).ask(plan, "ci-runner", HERE)
+
+
+@pytest.mark.parametrize("check", PORT_CHECKS, ids=["tcp", "http"])
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (Unreachable("refused"), Outcome.FAILED),
+        (DeadlineExceeded("silent"), Outcome.FAILED),
+        (Transient("/sbin/ifconfig cannot be started: Resource temporarily unavailable"), Outcome.UNKNOWN),
+        (BadInput("/sbin/ifconfig cannot be started: no such program"), Outcome.UNKNOWN),
+        (OSError("no fork"), Outcome.UNKNOWN),
+    ],
+)
+async def test_only_what_the_guest_did_is_its_failure(check: Check, error: Exception, outcome: Outcome) -> None:
+    """I7 and I12: whatever went wrong on the way to a guest counted against it."""
+    assert (await ask_odd(OddMac(error), check)).outcome is outcome
+
+
+@pytest.mark.parametrize("check", PORT_CHECKS, ids=["tcp", "http"])
+async def test_a_host_that_is_slow_to_connect_takes_nothing_of_the_guests_time(check: Check) -> None:
+    """I12: the host's own lookup came off the second that a guest has by default."""
+    good = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+    assert await ask_odd(OddMac(good, after_s=3.0, says_after_s=0.5), check) == Answer(Outcome.PASSED)
+
+
+@pytest.mark.parametrize("check", PORT_CHECKS, ids=["tcp", "http"])
+async def test_a_host_that_never_connects_holds_no_probe_and_is_no_failure(clock: Clock, check: Check) -> None:
+    """I13."""
+    said = await ask_odd(OddMac(b"", after_s=10_000), check)
+    assert said.outcome is Outcome.UNKNOWN
+    assert clock.monotonic() <= HOST_WAIT_S + 5
+
+
 @pytest.mark.parametrize(
     ("status", "passes"), [(200, True), (204, True), (302, True), (399, True), (400, False), (404, False), (503, False)]
 )
@@ -178,3 +261,41 @@ def test_an_answer_is_one_bounded_line(text: str) -> None:
     line = shown(text)
     assert len(line) <= LONGEST_ANSWER_CHARS
     assert line.isprintable()
+
+
+class CountingRegistry(Registry):
+    """Knows how much text it was made to look through, which is what redacting costs."""
+
+    looked_at_chars = 0
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        self.looked_at_chars += len(text)
+        return super().spans(text)
+
+
+@pytest.mark.parametrize("said", ["x" * (1 << 20), "\n" * (1 << 20), "vnc://" * 100_000], ids=["long", "empty", "odd"])
+def test_a_guest_that_says_a_lot_does_not_hold_the_agent(said: str) -> None:
+    """A probe whose command printed a mebibyte stopped everything else on the host for a third of a second, each time."""
+    registry = CountingRegistry()
+    with registering_in(registry):
+        shown(said)
+    assert registry.looked_at_chars <= 3 * (LOOKED_AT_CHARS + LONGEST_SECRET_CHARS)
+
+
+@pytest.mark.parametrize("before", [LONGEST_ANSWER_CHARS - 5, LOOKED_AT_CHARS - 5, LOOKED_AT_CHARS + LONGEST_SECRET_CHARS - 5])
+def test_no_half_of_a_secret_is_shown_wherever_the_text_is_cut(before: int) -> None:
+    """I9: what was cut through would not be recognised."""
+    token = Secret("ghs_" + "0123456789abcdef" * 20)
+    for filler in ("x" * before, " " * before, "\n" * before):
+        assert token.reveal()[:4] not in shown(filler + token.reveal() + "and more " * 10_000)
+
+
+def test_secrets_that_shrink_to_a_mask_do_not_pull_half_of_another_into_sight() -> None:
+    token = Secret("ghs_" + "0123456789abcdef" * 100)
+    assert token.reveal()[:4] not in shown(f"{token.reveal()} " * 100)
+
+
+@pytest.mark.real_time
+async def test_what_a_command_says_first_is_shown_although_it_says_more_than_anybody_reads(clock: Clock) -> None:
+    said = await ask(ExecCheck(("/bin/sh", "-c", "echo; echo no disk; head -c 500000 /dev/zero; exit 1")), clock)
+    assert said == Answer(Outcome.FAILED, "no disk")

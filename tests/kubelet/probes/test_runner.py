@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
@@ -11,10 +12,11 @@ from applecart.api.containers import Container, ContainerStatus, ExecAction, Htt
 from applecart.api.meta import ObjectMeta
 from applecart.api.pods import Pod, PodSpec, PodStatus
 from applecart.clock import Clock
+from applecart.errors import Transient
 from applecart.kubelet.probes.ask import Asker
 from applecart.kubelet.probes.runner import FIRST_JITTER_S, ProbeRunner
 from applecart.kubelet.probes.state import Health
-from applecart.sim.mac import SimulatedMac
+from applecart.sim.mac import Call, SimulatedMac
 from applecart.sim.tart.guest_life import read_running, running_file
 from applecart.sim.tart.json_file import save
 from applecart.tart.driver import Tart
@@ -215,6 +217,35 @@ async def test_a_tart_that_fails_makes_a_guest_unready_and_does_not_end_it(guest
     await elapse(300)
     assert [(health.ready, health.alive) for health in guests.told.health] == [(False, True)]
     assert any("errored and resulted in unknown state" in text for text in guests.told.failures)
+
+
+@pytest.mark.parametrize("probe", [SERVED, PAGE], ids=["tcp", "http"])
+async def test_a_host_that_cannot_connect_makes_a_guest_unready_and_does_not_end_it(guests: Guests, probe: Probe) -> None:
+    """I7 and I12: three faults of the host in a row ended a job, because they read as a guest that does not answer."""
+    await guests.boot("ci-runner")
+    await guests.start(readiness_probe=probe, liveness_probe=probe)
+    await elapse(30)
+
+    async def lacks_descriptors(call: Call) -> None:
+        if call.verb == "connect":
+            raise Transient("no connection: Too many open files")
+
+    guests.mac.before_call = lacks_descriptors
+    await elapse(300)
+    assert [(health.ready, health.alive) for health in guests.told.health] == [(True, True), (False, True)]
+    guests.mac.before_call = None
+    await elapse(15)
+    assert guests.told.health[-1].ready
+
+
+async def test_a_clock_that_was_set_back_does_not_put_the_first_probe_off(guests: Guests, clock: Clock) -> None:
+    """The host's clock was corrected by hours after the guest had started, and its probes began hours late."""
+    address = await guests.boot("ci-runner")
+    started_at = clock.now() + timedelta(hours=5)
+    probe = Probe(tcp_socket=SERVED.tcp_socket, initial_delay_seconds=20)
+    guests.runner.start(pod("ci-runner", readiness_probe=probe), "ci-runner", address, started_at)
+    await elapse(20 + FIRST_JITTER_S + 1)
+    assert [health.ready for health in guests.told.health] == [True]
 
 
 async def test_a_restart_of_the_agent_makes_nobody_unready(guests: Guests) -> None:

@@ -1,12 +1,14 @@
 """Guests whose VM is this machine: their logs are files of a test, their commands run here, for real."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
+from applecart.api.containers import ContainerRunning, ContainerState, ContainerStatus
 from applecart.api.meta import ObjectMeta
-from applecart.api.pods import Pod
+from applecart.api.pods import Pod, PodStatus
 from applecart.kubelet.serve.guests import GUEST_LOG, Guest, State
 from applecart.tart.mac import Ended, Session
 from applecart.tart.this_mac import ThisMac
@@ -18,6 +20,7 @@ class GuestsHere:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._guests: dict[tuple[str, str], Guest] = {}
+        self.started_at: dict[tuple[str, str], datetime] = {}  # what the status of a Pod says, where it says so
 
     def add(self, pod: str = "job", *, namespace: str = "default", state: State = State.RUNNING, uid: str = "") -> Guest:
         share = self._folder / f"{pod}-share"
@@ -49,7 +52,17 @@ class GuestsHere:
         return [guest for guest in self._guests.values() if guest.state is State.RUNNING]
 
     def pods(self) -> Iterable[Pod]:
-        return [Pod(metadata=ObjectMeta(name=one.pod, namespace=one.namespace, uid=one.uid)) for one in self._guests.values()]
+        return [self._pod(guest) for guest in self._guests.values()]
+
+    def _pod(self, guest: Guest) -> Pod:
+        metadata = ObjectMeta(name=guest.pod, namespace=guest.namespace, uid=guest.uid)
+        started_at = self.started_at.get((guest.namespace, guest.pod))
+        if started_at is None:
+            return Pod(metadata=metadata)
+        state = ContainerState(running=ContainerRunning(started_at=started_at))
+        return Pod(
+            metadata=metadata, status=PodStatus(container_statuses=(ContainerStatus(name=guest.container, state=state),))
+        )
 
 
 def print_to(guest: Guest, text: str) -> None:

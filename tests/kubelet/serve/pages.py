@@ -5,12 +5,13 @@
 
 import asyncio
 import errno
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import cast
 
 from applecart.errors import Unreachable
 from applecart.kubelet.serve.scrape import ScrapeAnswer, ScrapeRequest
-from applecart.tart.mac import Connection, Mac
+from applecart.tart.mac import Connection, Ended, Mac
+from tests.tart.test_guest_connection import IFCONFIG
 
 METRICS = b"up 1\n"
 
@@ -48,6 +49,14 @@ class PagesMac:
         self.stays_open = False
         self.connections: list[PageConnection] = []
         self.dialled: list[str] = []
+        self.ifconfig: Ended | Exception = Ended(0, IFCONFIG.encode())
+        self.ran: list[str] = []
+
+    async def run(self, argv: Sequence[str], *, deadline_s: float) -> Ended:
+        self.ran += argv
+        if isinstance(self.ifconfig, Exception):
+            raise self.ifconfig
+        return self.ifconfig
 
     async def connect(self, address: str, port: int, *, deadline_s: float) -> Connection:
         self.dialled.append(address)

@@ -10,10 +10,11 @@ from applecart.api.annotations import PROMETHEUS_PORT, PROMETHEUS_SCRAPE
 from applecart.api.meta import ObjectMeta
 from applecart.api.pods import Pod
 from applecart.clock import Clock
-from applecart.errors import BadInput
+from applecart.errors import BadInput, Transient
 from applecart.kubelet.serve.forwarder import Forwarders, scrape_port
 from applecart.kubelet.serve.scrape import ADDRESS_GOOD_S, LONGEST_BODY_BYTES, ScrapeAnswer, ScrapeRequest
 from applecart.kubelet.serve.scrape_listener import HttpListening, listen_http
+from applecart.tart.mac import Ended
 from applecart.tart.this_mac import ThisMac
 from tests.kubelet.serve.pages import METRICS, PagesMac, Ports, page
 from tests.virtual_time import elapse
@@ -101,13 +102,39 @@ async def test_a_query_and_the_scrapers_wishes_go_to_the_guest(host: Host) -> No
     assert b"ookie" not in asked
 
 
+@pytest.mark.parametrize(
+    ("source", "status"),
+    [("fd12:3456:789a:1::5", 403), ("fe80::42", 403), ("192.168.64.9", 403), ("fd7a:115c:a1e0::1", 200), ("::1", 200)],
+)
+async def test_guests_may_not_scrape_a_node_with_an_ipv6_address_either(clock: Clock, source: str, status: int) -> None:
+    """Weakness 29, over IPv6: the network of guests is another one on every host, and its bridge tells which."""
+    host = Host(clock, node_ip="fd7a:115c:a1e0::53")
+    assert await host.forwarders.sync(pod(), GUEST)
+    assert (await host.ports.get(9091, source=source)).status == status
+    await elapse(ADDRESS_GOOD_S)
+    await host.forwarders.sync(pod(), GUEST)
+    assert host.mac.ran == ["/sbin/ifconfig"]
+
+
+@pytest.mark.parametrize("told", [Ended(1), Ended(0), Transient("no fork")])
+async def test_where_the_network_of_guests_is_not_known_no_private_ipv6_address_may_scrape(
+    clock: Clock, told: Ended | Exception
+) -> None:
+    host = Host(clock, node_ip="2001:db8::7")
+    host.mac.ifconfig = told
+    assert await host.forwarders.sync(pod(), GUEST)
+    statuses = [(await host.ports.get(9091, source=source)).status for source in ("fd7a::1", "fe80::1", "10.0.0.9", "::1")]
+    assert statuses == [403, 403, 200, 200]
+
+
 async def test_a_guest_that_fails_is_a_502_that_tells_nothing(host: Host) -> None:
     """Incident 40: the answer told whoever asked the addresses and errors of the inside."""
     host.mac.pages.clear()
     await host.forwarders.sync(pod(), GUEST)
     answer = await host.ports.get(9091)
     assert (answer.status, answer.body) == (502, b"bad gateway\n")
-    for odd in (b"", b"not http\r\n\r\n", page(b"x" * (LONGEST_BODY_BYTES + 1))):
+    split = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\nX-Evil: 1\r\nContent-Length: 2\r\n\r\nhi"
+    for odd in (b"", b"not http\r\n\r\n", split, page(b"x" * (LONGEST_BODY_BYTES + 1))):
         host.mac.pages[GUEST, 9091] = odd
         assert (await host.ports.get(9091)).body == b"bad gateway\n"
 

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from applecart.kubelet.serve.scrape_sources import GUESTS, is_allowed
+from applecart.tart.guest_connection import bridge_networks
+from tests.tart.test_guest_connection import IFCONFIG
 
 
 @pytest.mark.parametrize(
@@ -43,6 +45,16 @@ def test_a_guest_may_not_scrape_another(source: str) -> None:
 @given(st.integers(int(GUESTS.network_address), int(GUESTS.broadcast_address)))
 def test_no_guest_at_all(number: int) -> None:
     assert not is_allowed(str(IPv4Address(number)))
+
+
+@pytest.mark.parametrize("source", ["fd12:3456:789a:1::5", "fe80::42", "fe80::42%bridge100"])
+def test_what_is_refused_wins_over_what_is_allowed(source: str) -> None:
+    """Over IPv6 guests have addresses that differ from host to host, all of them in networks that are allowed by default."""
+    refused = bridge_networks(IFCONFIG)
+    assert is_allowed(source)
+    assert not is_allowed(source, refused=refused)
+    assert is_allowed("fd7a:115c:a1e0::1", refused=refused)
+    assert is_allowed("10.0.0.9", refused=refused)
 
 
 def test_given_networks_replace_the_default() -> None:

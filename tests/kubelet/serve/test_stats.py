@@ -1,14 +1,17 @@
 """Usage of host and guests: asked at once, answered in time, remembered for a little while. On virtual time."""
 
 import asyncio
+import itertools
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from applecart.clock import Clock
+from applecart.clock import Clock, VirtualClock
 from applecart.errors import DeadlineExceeded, Transient
+from applecart.kubelet.serve.figures import FIRST_NS
 from applecart.kubelet.serve.guests import State
 from applecart.kubelet.serve.stats import ANSWER_S, FRESH_S, Stats
 from applecart.kubelet.serve.usage import PS
@@ -76,7 +79,7 @@ async def test_the_summary_has_the_host_and_each_running_guest(machines: Machine
     time = "2026-01-01T00:00:00Z"
     assert summary["node"] == {
         "nodeName": "mac-1",
-        "cpu": {"time": time, "usageNanoCores": 500_000_000},
+        "cpu": {"time": time, "usageNanoCores": 500_000_000, "usageCoreNanoSeconds": FIRST_NS},
         "memory": {"time": time, "workingSetBytes": 1_024_000},
     }
     assert summary["pods"][0] == {
@@ -84,11 +87,11 @@ async def test_the_summary_has_the_host_and_each_running_guest(machines: Machine
         "containers": [
             {
                 "name": "vm",
-                "cpu": {"time": time, "usageNanoCores": 300_000_000},
+                "cpu": {"time": time, "usageNanoCores": 300_000_000, "usageCoreNanoSeconds": FIRST_NS},
                 "memory": {"time": time, "workingSetBytes": 204_800},
             }
         ],
-        "cpu": {"time": time, "usageNanoCores": 300_000_000},
+        "cpu": {"time": time, "usageNanoCores": 300_000_000, "usageCoreNanoSeconds": FIRST_NS},
         "memory": {"time": time, "workingSetBytes": 204_800},
     }
     assert names(summary) == ["a", "b"]
@@ -149,4 +152,63 @@ async def test_figures_of_guests_that_are_gone_are_forgotten(machines: Machines,
     assert gone is not None
     guests.end(gone)
     assert names(await stats.summary()) == ["b"]
-    assert len(stats._known) == 2
+    assert len(stats._last) == 2
+
+
+async def test_cpu_time_grows_by_what_is_used_and_never_falls(machines: Machines, guests: GuestsHere, clock: Clock) -> None:
+    """A metrics server computes from two scrapes, and drops a guest whose time went down: a compiler that ended did that."""
+    stats = stats_of(machines, guests, clock)
+    seen = []
+    for printed in (b"100.0 10\n", b"100.0 10\n300.0 10\n", b"0.0 10\n"):
+        machines.answers["default-a"] = Ended(0, printed)
+        seen.append((await stats.summary())["pods"][0]["cpu"]["usageCoreNanoSeconds"])
+        await elapse(15)
+    assert [later - first for first, later in itertools.pairwise(seen)] == [60 * 10**9, 0]
+
+
+async def test_cpu_time_goes_on_after_a_guest_did_not_answer(machines: Machines, guests: GuestsHere, clock: Clock) -> None:
+    stats = stats_of(machines, guests, clock)
+    await stats.summary()
+    good = machines.answers.pop("default-a")
+    await elapse(15)
+    assert names(await stats.summary()) == ["b"]
+    machines.answers["default-a"] = good
+    await elapse(15)
+    assert (await stats.summary())["pods"][0]["cpu"]["usageCoreNanoSeconds"] == FIRST_NS + 30 * 300_000_000
+
+
+async def test_a_clock_that_is_set_back_takes_no_time_from_anybody(
+    machines: Machines, guests: GuestsHere, clock: VirtualClock
+) -> None:
+    stats = stats_of(machines, guests, clock)
+    await stats.summary()
+    clock.jump(timedelta(hours=-3))
+    await elapse(15)
+    assert (await stats.summary())["node"]["cpu"]["usageCoreNanoSeconds"] == FIRST_NS + 15 * 500_000_000
+
+
+async def test_who_was_fresh_when_it_was_asked_is_not_lost_to_somebody_who_hangs(
+    machines: Machines, guests: GuestsHere, clock: Clock
+) -> None:
+    stats = stats_of(machines, guests, clock)
+    del machines.answers["default-a"]
+    await stats.summary()
+    machines.slow_s["default-a"] = 1000
+    await elapse(FRESH_S - 1)
+    assert names(await stats.summary()) == ["b"]
+    await stats.aclose()
+
+
+async def test_a_pod_tells_when_its_guest_was_started(machines: Machines, guests: GuestsHere, clock: Clock) -> None:
+    guests.started_at["default", "a"] = datetime(2025, 12, 31, 23, 59, 30, tzinfo=UTC)
+    first, second = (await stats_of(machines, guests, clock).summary())["pods"]
+    assert first["startTime"] == first["containers"][0]["startTime"] == "2025-12-31T23:59:30Z"
+    assert "startTime" not in second
+
+
+async def test_both_pages_show_the_same_figures(machines: Machines, guests: GuestsHere, clock: Clock) -> None:
+    stats = stats_of(machines, guests, clock)
+    page = (await stats.resource_metrics()).decode()
+    await stats.summary()
+    assert 'container_memory_working_set_bytes{container="vm",namespace="default",pod="a"} 204800.0 1767225600000\n' in page
+    assert sorted(machines.asked) == ["default-a", "default-b", "host"]

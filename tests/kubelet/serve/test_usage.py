@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.kubelet.serve.usage import LARGEST, Usage, read_usage
+from applecart.kubelet.serve.usage import LARGEST, LONGEST_LINE_BYTES, MOST_PROCESSES, Usage, read_usage
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,16 @@ def test_the_lines_of_all_processes_are_summed(printed: bytes, expected: Usage |
 def test_whatever_a_guest_prints_is_a_usage_or_none(printed: bytes) -> None:
     usage = read_usage(printed)
     assert usage is None or (0 <= usage.cpu_nanocores <= LARGEST and 0 <= usage.memory_bytes <= LARGEST)
+
+
+def test_a_guest_that_prints_more_processes_than_a_machine_can_have_is_not_read_to_the_end() -> None:
+    """A guest that printed a mebibyte of lines stopped everything else on its host for a fifth of a second, each time."""
+    assert read_usage(b"0.1 1\n" * (2 * MOST_PROCESSES)) == Usage(MOST_PROCESSES * 1_000_000, MOST_PROCESSES * 1024)
+    assert read_usage(b"nonsense\n" * MOST_PROCESSES + b"1.0 1\n") is None
+
+
+@pytest.mark.parametrize(
+    "line", [b"1" * LONGEST_LINE_BYTES + b" 1", b"1 " * LONGEST_LINE_BYTES, b" " * LONGEST_LINE_BYTES + b"1 1"]
+)
+def test_a_line_that_is_too_long_is_none(line: bytes) -> None:
+    assert read_usage(line + b"\n1.0 1\n") == Usage(10_000_000, 1024)

@@ -13,6 +13,7 @@ from applecart.secrets import Secret
 Value = str | Secret
 
 _REFERENCE = re.compile(r"\$(?:\((?P<name>[^)]*)\)|(?P<escaped>\$)|.)", re.DOTALL)
+_NO_REFERENCE = re.compile(r"\$(?P<plain>\$)")
 
 
 def plain(value: Value) -> str:
@@ -34,5 +35,7 @@ def expanded(text: str, known: Mapping[str, Value]) -> Value:
         took_in_secret = took_in_secret or isinstance(value, Secret)
         return plain(value)
 
-    result = _REFERENCE.sub(replaced, text)
+    # After the last `)` nothing is a reference. Looking for its end from every `$(` again would take a long text minutes.
+    end = text.rfind(")") + 1
+    result = _REFERENCE.sub(replaced, text[:end]) + _NO_REFERENCE.sub(lambda found: found["plain"], text[end:])
     return Secret(result) if took_in_secret else result

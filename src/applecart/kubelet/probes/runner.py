@@ -70,7 +70,8 @@ class ProbeRunner:
     async def _keep_asking(self, guest: "_Guest", plan: Plan) -> None:
         if plan.kind is not Kind.STARTUP:
             await guest.is_started.wait()
-        running_s = (self._clock.now() - guest.started_at).total_seconds()
+        # The wall clock may have been set back since, and a delay must not become longer than it says.
+        running_s = max(0.0, (self._clock.now() - guest.started_at).total_seconds())
         await asyncio.sleep(max(0.0, plan.initial_delay_s - running_s) + self._first_jitter_s(plan))
         while not guest.is_decided(plan):
             began_s = self._clock.monotonic()

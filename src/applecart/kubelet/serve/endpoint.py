@@ -27,6 +27,7 @@ from applecart.kubelet.serve.terminal import Terminal, run_while_heard
 from applecart.kubelet.serve.tls import RotatedTls, TlsFiles
 from applecart.kubelet.serve.upgrade import Upgrade
 from applecart.observe.doors import IDLE_S, Door, server_log
+from applecart.observe.metrics import CONTENT_TYPE
 from applecart.tart.mac import Mac
 
 LONGEST_LINE_BYTES = 1 << 20  # a command stands in the address, and may be a whole script
@@ -70,6 +71,7 @@ class KubeletEndpoint:
         for action, handler in (("exec", self._exec), ("attach", self._attach)):
             application.router.add_route("*", f"/{action}/{{namespace}}/{{pod}}/{{container}}", handler)
         application.router.add_get("/stats/summary", self._summary)
+        application.router.add_get("/metrics/resource", self._resource_metrics)
         application.router.add_get("/pods", self._pods)
         application.router.add_get("/healthz", self._healthz)
         self._runner = web.AppRunner(
@@ -183,6 +185,9 @@ class KubeletEndpoint:
 
     async def _summary(self, _: web.Request) -> web.Response:
         return web.json_response(await self._stats.summary())
+
+    async def _resource_metrics(self, _: web.Request) -> web.Response:
+        return web.Response(body=await self._stats.resource_metrics(), headers={"Content-Type": CONTENT_TYPE})
 
     async def _pods(self, _: web.Request) -> web.Response:
         items = [msgspec.Raw(encode_object(pod)) for pod in self._guests.pods()]

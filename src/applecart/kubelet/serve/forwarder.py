@@ -13,11 +13,14 @@ import msgspec
 from applecart.api.annotations import PROMETHEUS_PORT, PROMETHEUS_SCRAPE
 from applecart.api.pods import Pod
 from applecart.clock import Clock
-from applecart.errors import BadInput
+from applecart.errors import ApplecartError, BadInput
 from applecart.kubelet.serve.scrape import Scrape, ScrapeAnswer, ScrapeRequest
-from applecart.kubelet.serve.scrape_sources import DEFAULT_ALLOWED, Network
+from applecart.kubelet.serve.scrape_sources import DEFAULT_ALLOWED, PRIVATE_IPV6, Network
 from applecart.observe.logs import logger
+from applecart.tart.guest_connection import bridge_networks
 from applecart.tart.mac import Mac
+
+IFCONFIG, IFCONFIG_S = ("/sbin/ifconfig",), 5.0
 
 log = logger(__name__)
 
@@ -117,6 +120,7 @@ class Forwarders:
         # Noted before it listens, so that a Pod that comes meanwhile finds the port taken.
         forward = self._forwards[pod.uid] = _Forward(f"{pod.namespace}/{pod.name}", port, scrape)
         try:
+            scrape.refuse(await self._networks_of_guests())
             listening = await (self._listen or _http_listen())(self._node_ip, port, scrape.answer)
         except OSError as error:
             self._forwards.pop(pod.uid, None)
@@ -132,6 +136,17 @@ class Forwarders:
         self._said.pop(pod.uid, None)
         log.info("metrics of a guest are forwarded", object=pod, port=port)
         return forward
+
+    async def _networks_of_guests(self) -> Sequence[Network]:
+        """Over IPv6; asked for when a guest has come up, because their bridge comes and goes with the guests."""
+        if ":" not in self._node_ip:
+            return ()
+        try:
+            told = await self._mac.run(IFCONFIG, deadline_s=IFCONFIG_S)
+        except ApplecartError as error:
+            log.warning("the network of guests is not known, so no private IPv6 address may scrape", exc_info=error)
+            return PRIVATE_IPV6
+        return bridge_networks(told.out.decode("utf-8", "replace")) or PRIVATE_IPV6
 
     def _say(self, pod: Pod, sentence: str) -> None:
         """Once, not at every look."""

@@ -1,7 +1,8 @@
 """One HTTP/1.1 GET to a guest, over the Mac's own connections: for scrapes and probes.
 
 A guest is not trusted: its answer is bounded in size and in time, and an answer that is none is a sentence, never a traceback.
-The connection is not reused, so a guest that keeps it open holds nobody.
+The connection is not reused, so a guest that keeps it open holds nobody. The time that the host needs to make one is not the
+guest's.
 """
 
 import asyncio
@@ -39,21 +40,24 @@ async def get(
     deadline_s: float,
     limit_bytes: int,
 ) -> GuestAnswer:
-    """The answer, its body cut at the limit. Raises Unreachable, DeadlineExceeded, NoAnswer, and BadInput for a bad path."""
+    """The answer, its body cut at the limit; the deadline counts from the moment that there is a connection.
+
+    Of the guest's doing are Unreachable, DeadlineExceeded and NoAnswer; what the host cannot do is Transient, and a bad path
+    BadInput.
+    """
     request = request_bytes(address, port, path, headers)
     where = f"http://{address}:{port}{path}"
+    connection = await mac.connect(address, port, deadline_s=min(CONNECT_S, deadline_s))
     try:
         async with asyncio.timeout(deadline_s):
-            connection = await mac.connect(address, port, deadline_s=min(CONNECT_S, deadline_s))
-            try:
-                return await _exchange(connection, request, limit_bytes)
-            finally:
-                with suppress(OSError):
-                    await connection.aclose()
+            return await _exchange(connection, request, limit_bytes)
     except TimeoutError:
         raise DeadlineExceeded(f"{where} did not answer within {deadline_s:g} s") from None
     except (BadAnswer, OSError) as error:
         raise NoAnswer(f"{where}: {error}") from None
+    finally:
+        with suppress(OSError):
+            await connection.aclose()
 
 
 async def _exchange(connection: Connection, request: bytes, limit_bytes: int) -> GuestAnswer:

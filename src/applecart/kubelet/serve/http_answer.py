@@ -1,13 +1,20 @@
 """An HTTP/1.x answer, read piece by piece from a peer that is not trusted. Pure.
 
-Bodies may be counted, chunked, or ended by the connection. The body is cut at a limit, and reading is over there.
+Bodies may be counted, chunked, or ended by the connection. The body is cut at a limit, and reading is over there. What takes
+long to read is bounded by what it brings: a guest that sends crumbs would keep its host busy.
 """
 
 import re
 
 LONGEST_HEAD_BYTES = 64 << 10
 LONGEST_CHUNK_LINE_BYTES = 4 << 10
-_STATUS = re.compile(rb"HTTP/1\.[0-9] ([0-9]{3})(?: .*)?", re.DOTALL)
+MOST_HEADERS = 256
+MOST_INTERIM = 8  # heads before the real one; a server sends one at most
+MOST_CHUNK_LINES = 4096  # of an answer whose chunks are small; a chunk takes two
+BYTES_PER_CHUNK_LINE = 8  # a chunk of sixteen bytes and more is not small
+_STATUS = re.compile(rb"HTTP/1\.[0-9] ([1-9][0-9]{2})(?: .*)?", re.DOTALL)
+_NAME = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")  # a bare newline in it would begin another header for whoever gets it
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?", re.DOTALL)
 _BODILESS = (204, 304)
 
@@ -25,6 +32,8 @@ class AnswerReader:
         self._buffer = bytearray()
         self._body = bytearray()
         self._has_head = False
+        self._interim = 0
+        self._chunk_lines = 0
         self._left: int | None = None  # of a counted body or of a chunk
         self._is_chunked = False
         self._is_after_chunk = False
@@ -53,20 +62,23 @@ class AnswerReader:
         self.is_done = True
 
     def _read_head(self) -> bool:
-        head, end, rest = bytes(self._buffer).partition(b"\r\n\r\n")
-        if not end:
-            if len(self._buffer) > LONGEST_HEAD_BYTES:
-                raise BadAnswer("the head of the answer is too long")
+        end = self._buffer.find(b"\r\n\r\n")
+        if (len(self._buffer) if end < 0 else end) > LONGEST_HEAD_BYTES:
+            raise BadAnswer("the head of the answer is too long")
+        if end < 0:
             return False
-        first, *fields = head.split(b"\r\n")
+        first, *fields = bytes(self._buffer[:end]).split(b"\r\n", MOST_HEADERS + 1)
+        del self._buffer[: end + 4]
         found = _STATUS.fullmatch(first)
-        if found is None or len(head) > LONGEST_HEAD_BYTES:
+        if found is None:
             raise BadAnswer("the answer is not HTTP")
-        self._buffer = bytearray(rest)
         self.status = int(found[1])
         if 100 <= self.status < 200:
+            self._interim += 1
             if self.status == 101:
                 raise BadAnswer("the guest wants another protocol")
+            if self._interim > MOST_INTERIM:
+                raise BadAnswer("the guest never comes to its answer")
             return True  # the real head follows
         self.headers = _headers(fields)
         self._has_head = True
@@ -105,12 +117,16 @@ class AnswerReader:
                     self._left = None if self._is_chunked else 0
 
     def _read_chunk_line(self) -> bool:
-        line, end, _ = bytes(self._buffer[:LONGEST_CHUNK_LINE_BYTES]).partition(b"\r\n")
-        if not end:
+        end = self._buffer.find(b"\r\n", 0, LONGEST_CHUNK_LINE_BYTES)
+        if end < 0:
             if len(self._buffer) >= LONGEST_CHUNK_LINE_BYTES:
                 raise BadAnswer("a chunk of the answer has no length")
             return False
-        del self._buffer[: len(line) + 2]
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 2]
+        self._chunk_lines += 1
+        if self._chunk_lines > MOST_CHUNK_LINES + len(self._body) // BYTES_PER_CHUNK_LINE:
+            raise BadAnswer("the answer comes in crumbs")
         if self._is_after_last_chunk:
             self.is_done = not line  # the lines before are trailers
             return True
@@ -133,10 +149,13 @@ class AnswerReader:
 
 
 def _headers(fields: list[bytes]) -> dict[str, str]:
+    if len(fields) > MOST_HEADERS:
+        raise BadAnswer("the answer has too many headers")
     found = {}
     for field in fields:
         name, colon, value = field.partition(b":")
-        if not colon or not name or name != name.strip():
+        value = value.strip(b" \t")
+        if not colon or not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
             raise BadAnswer("the head of the answer has a line that is no header")
-        found[name.decode("latin-1").lower()] = value.strip().decode("latin-1")
+        found[name.decode("latin-1").lower()] = value.decode("latin-1")
     return found

@@ -61,18 +61,23 @@ class Scrape:
         self._mac = mac
         self._port = port
         self._allowed = allowed
+        self._refused: Sequence[Network] = ()
         self._resolve = resolve
         self._clock = clock
         self._address = ""
         self._good_until_s = 0.0
         self._turn = asyncio.Semaphore(MOST_AT_ONCE)
 
+    def refuse(self, networks: Sequence[Network]) -> None:
+        """Whatever is allowed."""
+        self._refused = networks
+
     def seen_at(self, address: str) -> None:
         self._address = address
         self._good_until_s = self._clock.monotonic() + ADDRESS_GOOD_S
 
     async def answer(self, request: ScrapeRequest) -> ScrapeAnswer:
-        if not is_allowed(request.source, self._allowed):
+        if not is_allowed(request.source, self._allowed, self._refused):
             return FORBIDDEN
         if request.path != PATH:
             return NOT_FOUND

@@ -5,22 +5,24 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from applecart.kubelet.serve.scrape import ScrapeAnswer, ScrapeRequest
+from applecart.observe.doors import Door, server_log
 
 DRAIN_S = 5.0  # for scrapes under way when the guest goes
 IDLE_S = 60.0  # of a kept connection
-LONGEST_REQUEST_BYTES = 64 << 10
+MOST_CONNECTIONS = 32  # a scraper keeps one; each costs the agent a file
 
 
 class HttpListening:
-    def __init__(self, runner: web.ServerRunner) -> None:
+    def __init__(self, runner: web.ServerRunner, door: Door) -> None:
         self._runner = runner
+        self._door = door
 
     @property
     def port(self) -> int:
-        port: int = self._runner.addresses[0][1]
-        return port
+        return self._door.addresses[0][1]
 
     async def aclose(self) -> None:
+        self._door.close()
         await self._runner.cleanup()
 
 
@@ -34,12 +36,12 @@ async def listen_http(host: str, port: int, answer: Callable[[ScrapeRequest], Aw
         found = await answer(asked)
         return web.Response(status=found.status, body=found.body, headers=dict(found.headers))
 
-    server = web.Server(handle, access_log=None, keepalive_timeout=IDLE_S)
+    server = web.Server(handle, access_log=None, logger=server_log(__name__), keepalive_timeout=IDLE_S)
     runner = web.ServerRunner(server, shutdown_timeout=DRAIN_S)
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port).start()
+        door = await Door.open(server, host, port, most=MOST_CONNECTIONS)
     except BaseException:
         await runner.cleanup()
         raise
-    return HttpListening(runner)
+    return HttpListening(runner, door)

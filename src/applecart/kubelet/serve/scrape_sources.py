@@ -1,7 +1,9 @@
 """Who may scrape a guest's metrics through its host: addresses of private networks, never those of guests. Pure.
 
 The private networks hold the guests' own too: a job in one VM could read what another one exports. So the network of guests
-is refused whatever is allowed (a guest has no business on this port; its host's scraper never comes from there).
+is refused whatever is allowed (a guest has no business on this port; its host's scraper never comes from there). Over IPv4 that
+network is known beforehand. Over IPv6 it is another on every host: who listens on an IPv6 address must give it as `refused`,
+or `PRIVATE_IPV6` where it cannot be known.
 """
 
 from collections.abc import Sequence
@@ -23,10 +25,11 @@ DEFAULT_ALLOWED: tuple[Network, ...] = tuple(
         "::1/128",
     )
 )
+PRIVATE_IPV6 = (IPv6Network("fc00::/7"), IPv6Network("fe80::/10"))
 GUESTS = IPv4Network("192.168.64.0/22")  # vmnet takes the first free /24 of these for its guests
 
 
-def is_allowed(source: str, allowed: Sequence[Network] = DEFAULT_ALLOWED) -> bool:
+def is_allowed(source: str, allowed: Sequence[Network] = DEFAULT_ALLOWED, refused: Sequence[Network] = ()) -> bool:
     """Whether an address, as a connection shows it, may scrape. What is no address may not."""
     try:
         address = ip_address(source.partition("%")[0])
@@ -34,6 +37,6 @@ def is_allowed(source: str, allowed: Sequence[Network] = DEFAULT_ALLOWED) -> boo
         return False
     if isinstance(address, IPv6Address) and address.ipv4_mapped:
         address = address.ipv4_mapped
-    if address in GUESTS:
+    if address in GUESTS or any(address in network for network in refused):
         return False
     return any(address in network for network in allowed)

@@ -1,10 +1,18 @@
-"""CPU and memory in use, from `ps -A -o pcpu=,rss=`: the same program on the host and in a guest. Pure."""
+"""CPU and memory in use, from `ps -A -o pcpu=,rss=`: the same program on the host and in a guest. Pure.
+
+A guest may print what it likes, so only as much is read as a machine has processes.
+"""
+
+from io import BytesIO
+from itertools import islice
 
 import msgspec
 
 PS = ("/bin/ps", "-A", "-o", "pcpu=,rss=")
 LARGEST = (1 << 63) - 1  # of a quantity
 MOST_PERCENT = 1e6  # of one process: ten thousand cores
+MOST_PROCESSES = 8192  # macOS allows a few thousand
+LONGEST_LINE_BYTES = 64
 MOST_DIGITS = 15  # of the KiB of one process: an exabyte
 
 
@@ -16,8 +24,8 @@ class Usage(msgspec.Struct, frozen=True):
 def read_usage(printed: bytes) -> Usage | None:
     """The sum over all processes; None when there is not one line that makes sense. A decimal comma is one of a locale."""
     percent, kibibytes, lines = 0.0, 0, 0
-    for line in printed.splitlines():
-        words = line.replace(b",", b".").split()
+    for line in islice(BytesIO(printed), MOST_PROCESSES):
+        words = line.replace(b",", b".").split() if len(line) <= LONGEST_LINE_BYTES else []
         if len(words) != 2 or not words[1].isdigit():
             continue
         try:

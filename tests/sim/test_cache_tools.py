@@ -94,6 +94,22 @@ async def test_curl_ends_as_the_real_one_does(tmp_path: Path, clock: Clock) -> N
     assert (await run(mac, *words)).code == 1
 
 
+async def test_two_writers_spoil_their_file_for_good_and_no_other(tmp_path: Path, clock: Clock) -> None:
+    """A file system gives the inode of a file that is gone to the next one."""
+    mac, root = a_mac(tmp_path, clock)
+    out, config = root / "x.part", root / "config"
+    config.write_text(f'url = "{URL}"\n')
+    mac.cache.remotes[URL] = Remote(Image({"x": 1}, GIB), breaks_at=[GIB // 2, GIB // 4])
+    words = ("curl", "-C", "-", "-o", out, "-K", config)
+    await asyncio.gather(run(mac, *words), run(mac, *words))
+    assert (await run(mac, *words)).code == 0  # goes on behind what is spoilt
+    assert out.stat().st_size == GIB
+    assert read_image(out) is None
+    out.write_bytes(b"")  # another file, on the same inode
+    assert (await run(mac, *words)).code == 0
+    assert read_image(out) == Image({"x": 1}, GIB)
+
+
 async def test_words_that_no_program_knows_are_refused(tmp_path: Path, clock: Clock) -> None:
     mac, _ = a_mac(tmp_path, clock)
     for argv in (["cp"], ["hdiutil"], ["chmod", "x"], ["stat"], ["chmod", "0666", str(tmp_path / "nowhere")]):

@@ -58,6 +58,28 @@ async def test_a_run_that_is_cancelled_or_late_is_killed(mac: SimulatedMac) -> N
     assert mac.table.all() == []
 
 
+async def test_a_power_cut_right_after_a_start_ends_what_was_started(mac: SimulatedMac, tmp_path: Path) -> None:
+    async def cut(call: Call) -> None:
+        if call.verb == "start":
+            await mac.reboot()
+
+    mac.after_call = cut
+    async with asyncio.timeout(60):
+        run = await mac.start([TART, "run", "v"], folder=tmp_path / "run", log=tmp_path / "log")
+        assert (await run.wait()).code is None
+    assert mac.table.all() == []
+
+
+async def test_a_session_that_is_killed_at_once_has_ended_and_so_have_its_streams(mac: SimulatedMac) -> None:
+    killed, cut_off = await mac.open([TART, "list"]), await mac.open([TART, "list"])
+    async with asyncio.timeout(60):
+        await killed.kill()
+        await mac.reboot()
+        assert await cut_off.read_out() == b""
+        assert await cut_off.wait() == 137
+    assert mac.table.all() == []
+
+
 async def test_something_starts_once_per_folder_and_is_found_again(mac: SimulatedMac, tmp_path: Path, clock: Clock) -> None:
     folder, log = tmp_path / "run", tmp_path / "log"
     started = await mac.start([TART, "run", "v"], folder=folder, log=log)

@@ -16,8 +16,8 @@ from typing import BinaryIO, cast
 
 import msgspec
 
-from applecart.sim.tart.interpreter import suffer
 from applecart.sim.tart.refusals import Refused
+from applecart.sim.tart.suffering import suffer
 from applecart.sim.tart.world import World
 from applecart.tart.mac import Disk
 
@@ -27,6 +27,7 @@ EMPTY_BYTES = 40 << 20  # of a fresh sparse image
 LONGEST_HEADER_BYTES = 1 << 20
 COPY_S = 0.05
 TRANSFER_STEP_S = 1.0
+SPOILT = b"bytes of two writers"
 CURL_HTTP, CURL_PARTIAL, CURL_NO_RANGE, CURL_BAD_PROTOCOL = 22, 18, 33, 1
 
 
@@ -59,7 +60,7 @@ class CacheDisk:
     remotes: dict[str, Remote] = field(default_factory=dict)
     attached: dict[str, Path] = field(default_factory=dict)  # images by mount point
     _writable: set[str] = field(default_factory=set)  # mount points whose image is written when it is detached
-    _writers: dict[int, int] = field(default_factory=dict)  # how many curls write to an inode
+    _writers: dict[int, list[object]] = field(default_factory=dict)  # the curls that write to an inode now
 
     def mount(self, root: Path, quota_bytes: int = 80 << 30) -> None:
         root.mkdir(parents=True, exist_ok=True)
@@ -167,23 +168,27 @@ class CacheDisk:
         return await _transfer(remote, target, begin, self._writers, world)
 
 
-async def _transfer(remote: Remote, target: Path, begin: int, writers: dict[int, int], world: World) -> int:
+async def _transfer(remote: Remote, target: Path, begin: int, writers: dict[int, list[object]], world: World) -> int:
     end = remote.image.size_bytes
     stop = min(end, begin + remote.breaks_at.pop(0)) if remote.breaks_at else end
     header = msgspec.json.encode(remote.image)
     have = begin
     with _opened(target) as file:
         inode = os.fstat(file.fileno()).st_ino
-        writers[inode] = writers.get(inode, 0) + 1
+        here = writers.setdefault(inode, [])
+        here.append(file)
         try:
             while have < stop:
+                # What was there stays as it is: nobody who goes on behind two writers mends what they wrote.
+                is_spoilt = len(here) > 1 or (have > 0 and os.pread(file.fileno(), len(header), 0) != header)
                 have = min(stop, have + int(remote.bytes_per_s * TRANSFER_STEP_S))
                 file.seek(0)
-                file.write(header if writers[inode] == 1 else b"bytes of two writers")
+                file.write(SPOILT if is_spoilt else header)
                 file.truncate(max(have, len(header)))
                 await asyncio.sleep(TRANSFER_STEP_S)
         finally:
-            if writers[inode] == 1:  # one of several leaves a file that nobody can mend
+            here.remove(file)
+            if not here:
                 del writers[inode]
     if stop < end:
         await world.streams.err(f"curl: (18) transfer closed with {end - stop} bytes remaining to read\n".encode())

@@ -7,6 +7,7 @@ finds it too.
 
 import asyncio
 import os
+import shutil
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,18 +18,19 @@ from applecart.clock import Clock
 from applecart.errors import BadInput, DeadlineExceeded
 from applecart.sim import cache_tools, mac_network
 from applecart.sim.mac_programs import Host, is_known, run_on
-from applecart.sim.mac_sessions import SimulatedDetached, SimulatedSession
+from applecart.sim.mac_sessions import SimulatedDetached, SimulatedSession, record
 from applecart.sim.mac_streams import Collected, Held, Logged
 from applecart.sim.tart.guest_life import Boot, read_boots
 from applecart.sim.tart.host_facts import DISK_BYTES, HostFacts, Pace
 from applecart.sim.tart.interpreter import tart
 from applecart.sim.tart.kernel import Kernel, Streams
-from applecart.sim.tart.processes import ProcessTable, SimulatedProcess
+from applecart.sim.tart.processes import FIRST_PID, ProcessTable, SimulatedProcess
 from applecart.sim.tart.registry import Registry
 from applecart.sim.tart.store import Store, stamp
 from applecart.sim.tart.world import World
-from applecart.tart.detached import adopt
+from applecart.tart.detached import adopt, renew
 from applecart.tart.failures import AlreadyStarted
+from applecart.tart.known_processes import KnownProcesses
 from applecart.tart.mac import Connection, Detached, Disk, Ended, Process, Session
 
 TART_NAMES = frozenset({"tart", "applecart-sim-tart"})
@@ -118,8 +120,9 @@ class SimulatedMac:
         self.host.auto_login_is_sealed = True
 
     async def reboot(self) -> None:
-        """Everything that ran is gone, nobody recorded how. The agent is the caller's to kill."""
+        """Everything that ran is gone, nobody recorded how, and pids are given out anew. The agent is the caller's to kill."""
         await self.table.kill_all()
+        self.table.next_pid = FIRST_PID
         self.host.set_gui_session(exists=not self.host.auto_login_is_sealed)
 
     def kill_agent(self) -> None:
@@ -141,11 +144,15 @@ class SimulatedMac:
         deadline_s: float | None,
         env: Mapping[str, str] | None = None,
         on_output: Callable[[bytes], None] | None = None,
+        folder: Path | None = None,
     ) -> Ended:
         call = await self._begin("run", argv)
         streams = Collected(on_output)
         process = self._spawn(argv, env, streams)
         self._ours[streams] = None
+        if folder is not None:
+            renew(folder)
+            record(folder, process)
         try:
             async with asyncio.timeout(deadline_s):
                 code = await process.wait()
@@ -158,6 +165,8 @@ class SimulatedMac:
                 await self._end(process)
             raise
         finally:
+            if folder is not None and streams in self._ours:
+                shutil.rmtree(folder, ignore_errors=True)
             self._ours.pop(streams, None)
         await self._finish(call)
         return Ended(code, streams.seen_out, streams.seen_err)
@@ -170,8 +179,7 @@ class SimulatedMac:
         async def supervise(kernel: Kernel) -> int:
             kernel.catch(signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
             program = self._spawn(argv, env, Logged(log), group=kernel.pid)
-            (folder / "began").write_text(f"{program.shown().began}\n")
-            (folder / "pid").write_text(f"{program.pid}\n")
+            record(folder, program)
             code = await program.wait()
             (folder / ".exit").write_text(f"{code}\n")
             stamp(folder / ".exit", self._clock.now())
@@ -183,13 +191,13 @@ class SimulatedMac:
         (folder / "started" / "supervisor").write_text(f"{supervisor.pid}\n")
         await asyncio.sleep(0)  # lets it start the program and say its pid
         await self._finish(call)
-        return SimulatedDetached(self.table, folder)
+        return SimulatedDetached(self.table, folder, self.signal)
 
     async def adopt(self, folder: Path) -> Detached | None:
         call = await self._begin("adopt", (str(folder),))
-        found = await adopt(folder, self._never_asked)
+        found = await adopt(folder, KnownProcesses())
         await self._finish(call)
-        return SimulatedDetached(self.table, folder) if found else None
+        return SimulatedDetached(self.table, folder, self.signal) if found else None
 
     async def open(self, argv: Sequence[str], *, tty: bool = False, env: Mapping[str, str] | None = None) -> Session:
         call = await self._begin("open", argv)
@@ -251,29 +259,25 @@ class SimulatedMac:
         environ = {**self._env, **(env or {})}
 
         async def program(kernel: Kernel) -> int:
-            try:
-                if _is_tart(argv):
-                    home = Path(environ.get("TART_HOME") or self.home)
-                    return await tart(argv[1:], environ, streams, kernel, self._clock, self._pace, home)
-                world = World(self.store, environ, streams, kernel, self._clock, self._pace)
-                if cache_tools.is_known(argv):
-                    return await self.cache.run(argv, world)
-                return await run_on(self.host, argv, world)
-            finally:
-                if isinstance(streams, Held):
-                    streams.end()
-                    self._ours.pop(streams, None)
+            if _is_tart(argv):
+                home = Path(environ.get("TART_HOME") or self.home)
+                return await tart(argv[1:], environ, streams, kernel, self._clock, self._pace, home)
+            world = World(self.store, environ, streams, kernel, self._clock, self._pace)
+            if cache_tools.is_known(argv):
+                return await self.cache.run(argv, world)
+            return await run_on(self.host, argv, world)
+
+        def close_streams() -> None:
+            if isinstance(streams, Held):
+                streams.end()
+                self._ours.pop(streams, None)
 
         shown = [SHOWN_TART, *argv[1:]] if _is_tart(argv) and argv[0] == "/usr/local/bin/tart" else argv
-        return self.table.spawn(shown, program, group=group)
+        return self.table.spawn(shown, program, group=group, on_end=close_streams)
 
     async def _end(self, process: SimulatedProcess) -> None:
         self.table.signal(-process.group, signal.SIGKILL)
         await process.wait()
-
-    @staticmethod
-    async def _never_asked(pid: int, began: str) -> bool:
-        return False
 
 
 def _take(folder: Path) -> None:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from applecart.sim.tart.host_facts import HostFacts
-from applecart.sim.tart.interpreter import suffer
 from applecart.sim.tart.kernel import Streams
 from applecart.sim.tart.processes import ProcessTable
 from applecart.sim.tart.refusals import Refused
 from applecart.sim.tart.store import Store
+from applecart.sim.tart.suffering import suffer
 from applecart.sim.tart.world import World
 from applecart.tart.running import running_vms
 
@@ -73,8 +73,7 @@ async def run_on(host: Host, argv: Sequence[str], world: World) -> int:
 
 
 def is_known(argv: Sequence[str]) -> bool:
-    name = argv[0].rpartition("/")[2]
-    return name in FACTS or name in ("sudo", "launchctl", "killall", "tailscale")
+    return argv[0].rpartition("/")[2] in NAMES
 
 
 async def _print_session(host: Host, domain: str, streams: Streams) -> int:
@@ -113,3 +112,4 @@ FACTS: dict[str, Callable[[Host], str]] = {
     "sysctl": lambda host: "17179869184\n",
     "true": lambda host: "",
 }
+NAMES = frozenset({*FACTS, "sudo", "launchctl", "killall", "tailscale"})

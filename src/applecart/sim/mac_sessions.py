@@ -1,5 +1,6 @@
 """What the agent holds of a simulated program: a session with its streams, or one that outlives the agent."""
 
+import asyncio
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -9,6 +10,8 @@ from applecart.sim.mac_streams import Held
 from applecart.sim.tart.processes import ProcessTable, SimulatedProcess
 from applecart.tart.detached import NOBODY, read_pid, read_text, recorded_end
 from applecart.tart.mac import RunEnd
+
+PS_S = 0.05  # to look whose a pid is takes longer than anybody waits for a program that had ended before
 
 
 class SimulatedSession:
@@ -47,9 +50,10 @@ class SimulatedSession:
 class SimulatedDetached:
     """The folder is the truth, as on a real Mac; only waiting is done without looking every second."""
 
-    def __init__(self, table: ProcessTable, folder: Path) -> None:
+    def __init__(self, table: ProcessTable, folder: Path, signal: Callable[[int, int], bool]) -> None:
         self._table = table
         self._folder = folder
+        self._signal = signal  # of the agent's Mac, which knows whether the agent lives
 
     @property
     def pid(self) -> int | None:
@@ -58,9 +62,16 @@ class SimulatedDetached:
     async def wait(self) -> RunEnd:
         if program := self._program():
             await _ended(program)
+        elif not recorded_end(self._folder):
+            await asyncio.sleep(PS_S)
         if supervisor := self._supervisor():  # about to say how it ended
             await _ended(supervisor)
         return recorded_end(self._folder) or RunEnd(None, None)
+
+    async def signal(self, number: int) -> bool:
+        await asyncio.sleep(PS_S)
+        program = self._program()
+        return program is not None and self._signal(program.pid, number)
 
     def _program(self) -> SimulatedProcess | None:
         found = self._table.get(read_pid(self._folder) or NOBODY)
@@ -71,6 +82,11 @@ class SimulatedDetached:
         found = self._table.get(int(text)) if text.isdecimal() else None
         # A Mac that was started anew gives out the same pids again.
         return found if found and str(self._folder) in found.shown().command else None
+
+
+def record(folder: Path, process: SimulatedProcess) -> None:
+    (folder / "began").write_text(f"{process.shown().began}\n")
+    (folder / "pid").write_text(f"{process.pid}\n")
 
 
 async def _ended(process: SimulatedProcess) -> None:

@@ -13,7 +13,7 @@ from applecart.clock import Clock
 from applecart.sim.tart.guest_life import read_running
 from applecart.sim.tart.host_facts import HostFacts
 from applecart.sim.tart.store import Store, read_config
-from applecart.tart.mac import RunEnd
+from applecart.tart.mac import Ended, RunEnd
 from tests.sim.tart.both_ways import IMAGE, SimTart, in_process
 
 REFUSED = [
@@ -21,9 +21,10 @@ REFUSED = [
     (["delete", "nobody"], 2, 'the specified VM "nobody" does not exist'),
     (["get", "nobody"], 2, 'the specified VM "nobody" does not exist'),
     (["get", "ghcr.io/nobody/here:1"], 2, 'the specified VM "ghcr.io/nobody/here:1" does not exist'),
-    (["run", "nobody"], 2, 'the specified VM "nobody" does not exist'),
+    (["run", "nobody"], 1, 'Error: the specified VM "nobody" does not exist'),
     (["clone", "nobody", "w"], 2, 'the specified VM "nobody" does not exist'),
-    (["stop", "v"], 2, 'VM "v" is not running'),
+    (["stop", "nobody"], 2, 'the specified VM "nobody" does not exist'),
+    (["suspend", "v"], 2, 'VM "v" is not running'),
     (["exec", "v", "true"], 2, 'VM "v" is not running'),
     (["ip", "v"], 1, "no IP address found, is your VM running?"),
     (["set", "v", "--cpu", "1"], 1, "4 CPU cores at minimum"),
@@ -36,6 +37,9 @@ REFUSED = [
     (["run", "v", "--root-disk-opts", "caching=maybe"], 64, 'invalid root disk option: "caching=maybe"'),
     (["list", "--format", "xml"], 64, "The value 'xml' is invalid for '--format <value>'"),
     (["ip", "v", "--wait", "soon"], 64, "The value 'soon' is invalid for '--wait'"),
+    (["pull", "ghcr.io/a/b:1", "--concurrency", "abc"], 64, "The value 'abc' is invalid for '--concurrency'"),
+    (["clone", "v", "w", "--concurrency", "0"], 64, "network concurrency cannot be less than 1"),
+    (["stop", "v", "--timeout", "-1"], 64, "The value '-1' is invalid for '--timeout'"),
     (["prune"], 64, "at least one pruning criteria"),
     (["delete"], 64, "Missing expected argument"),
     (["set", "v", "--cpu"], 64, "Missing value for '--cpu <value>'"),
@@ -133,6 +137,19 @@ async def test_every_command_but_pull_and_clone_deletes_what_nobody_holds_in_tmp
     assert not half.exists()
 
 
+async def test_what_cannot_be_cleaned_is_said_and_the_command_goes_on(tart: SimTart) -> None:
+    await tart.out("create", "v")
+    (tart.home / "tmp" / "link").symlink_to("nowhere")  # nothing that could be locked
+    ended = await tart.run("list", "-q")
+    assert (ended.code, ended.out) == (0, b"v\n")
+    assert ended.err.startswith(b"Failed to perform garbage collection!\n")
+
+
+async def test_a_vm_that_does_not_run_is_stopped_without_a_word(tart: SimTart) -> None:
+    await tart.out("create", "v")
+    assert await tart.run("stop", "v") == Ended(0)
+
+
 async def test_a_halted_vm_still_has_its_address(tart: SimTart) -> None:
     """Incident 3: the address of a halted VM made it look alive."""
     tart.rules({"vm": "v", "runs_s": 0.2})
@@ -167,7 +184,7 @@ async def test_without_a_session_on_the_screen_no_vm_starts(tart: SimTart) -> No
     """Incident 38: `tart run` dies within a second."""
     await tart.out("create", "v")
     HostFacts(has_gui_session=False).write(tart.home / "sim")
-    ended = await tart.run("run", "v", "--no-graphics", deadline_s=5)
+    ended = await tart.run("run", "v", "--no-graphics")
     assert ended.code == 1
     assert b"VZErrorDomain Code=-9" in ended.err
     assert b"Failed to create new HostKey" in ended.err

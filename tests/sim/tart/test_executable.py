@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from applecart.errors import DeadlineExceeded
+from applecart.sim.tart.registry import Registry
 from applecart.tart.this_mac import ThisMac
 from tests.sim.tart.both_ways import EXECUTABLE, IMAGE, SimTart, end_vms, executable
 from tests.sim.tart.test_cli import (  # noqa: F401 (the same tests with another fixture)
@@ -24,8 +25,12 @@ from tests.sim.tart.test_cli import (  # noqa: F401 (the same tests with another
     test_what_tart_refuses_is_refused_with_its_code_and_words,
     test_without_a_session_on_the_screen_no_vm_starts,
 )
+from tests.sim.tart.test_faults import WRONG
 
 pytestmark = pytest.mark.real_time
+
+HANG_S = 5.0  # many times what a process needs to start
+SLOW_BYTES_PER_S = 10**6  # a pull that cannot end before somebody ends it
 
 
 @pytest.fixture
@@ -41,26 +46,48 @@ async def test_without_a_home_of_its_own_it_does_nothing() -> None:
     assert b"set TART_HOME" in ended.err
 
 
-async def test_a_hang_ignores_polite_signals_and_dies_with_its_group(tart: SimTart) -> None:
+async def test_a_hang_dies_with_its_group_at_the_deadline(tart: SimTart) -> None:
     """Incident 8: a grandchild that held the output kept the worker waiting after the kill."""
     tart.faults({"on": "list", "kind": "hang", "with_grandchild": True})
-    hung = asyncio.create_task(tart.run("list", deadline_s=3))
-    while not (tart.home / "sim" / "faults-struck.json").exists():  # noqa: ASYNC110 (the other side is a process)
+    hung = asyncio.create_task(tart.run("list", deadline_s=HANG_S))
+    while not (tart.home / "sim" / "faults-struck.json").exists():
+        assert not hung.done(), "it ended before it hung"
         await asyncio.sleep(0.01)
     with pytest.raises(DeadlineExceeded):
         await hung
     assert await tart.out("list", "-q") == ""
 
 
+@pytest.mark.parametrize(("fault", "says"), [WRONG[0], WRONG[4], WRONG[5], WRONG[9]])
+async def test_a_wrong_fault_is_a_sentence_of_the_program_too(fault: dict[str, object], says: str, tart: SimTart) -> None:
+    tart.home.mkdir()
+    tart.faults(fault)
+    ended = await tart.run("list")
+    assert ended.code == 1
+    assert ended.err.startswith(b"simulated Tart: faults.json cannot be used: ")
+    assert says in ended.err.decode()
+    assert ended.err.count(b"\n") == 1
+
+
+async def test_pushes_at_the_same_time_lose_no_tag(tart: SimTart) -> None:
+    await tart.out("create", "v")
+    names = [f"ghcr.io/acme/pushed:{number}" for number in range(6)]
+    pushed = await asyncio.gather(*(tart.run("push", "v", name) for name in names))
+    assert [ended.code for ended in pushed] == [0] * len(names)
+    content = Registry(tart.home / "sim", {}).content()
+    assert set(content.tags) == set(names)
+    assert set(content.sizes) == set(content.tags.values())
+
+
 async def test_a_pull_that_is_killed_resumes_and_one_that_is_interrupted_starts_over(tart: SimTart) -> None:
     for number, is_kept in ((signal.SIGKILL, True), (signal.SIGINT, False)):
-        tart.faults({"on": "pull", "kind": "slow", "bytes_per_s": 10**10, "text": str(number)})
+        tart.faults({"on": "pull", "kind": "slow", "bytes_per_s": SLOW_BYTES_PER_S, "text": str(number)})
         pulling = await asyncio.create_subprocess_exec(
             *EXECUTABLE, "pull", IMAGE, env={**os.environ, "TART_HOME": str(tart.home), "CI": "1"}, stdout=subprocess.PIPE
         )
         assert pulling.stdout is not None
-        while b"9%" not in await pulling.stdout.readline():
-            pass
+        while (line := await pulling.stdout.readline()) != b"0%\n":
+            assert line, "the pull ended by itself"
         pulling.send_signal(number)
         await pulling.communicate()
         assert any((tart.home / "tmp").iterdir()) is is_kept
@@ -78,6 +105,22 @@ async def test_kill_agent_kills_the_process_that_is_named(tart: SimTart) -> None
     finally:
         with suppress(ProcessLookupError):
             agent.kill()
+
+
+@pytest.mark.parametrize("content", [None, "", "soon", "-1", "1"])
+async def test_kill_agent_kills_nobody_when_it_is_not_told_whom(content: str | None, tart: SimTart) -> None:
+    """It once killed whoever had started the program: the shell of the person at the terminal."""
+    (tart.home / "sim").mkdir(parents=True)
+    if content is not None:
+        (tart.home / "sim" / "agent.pid").write_text(content)
+    tart.faults({"on": "list", "kind": "kill-agent"})
+    shell = await asyncio.create_subprocess_exec(
+        "/bin/sh", "-c", '"$@"; echo "ended with $?"', "sh", *EXECUTABLE, "list",
+        env={**os.environ, "TART_HOME": str(tart.home)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    out, err = await shell.communicate()
+    assert out == b"ended with 1\n"
+    assert err.startswith(b"simulated Tart: kill-agent kills the process whose pid is in sim/agent.pid")
 
 
 async def test_a_command_reads_what_is_typed_and_a_crash_has_a_signal(tart: SimTart) -> None:

@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 
 from applecart.clock import Clock, VirtualClock, run_virtual
 from applecart.errors import DeadlineExceeded
+from applecart.sim import cache_tools, mac_programs
 from applecart.sim.mac import SimulatedMac
+from applecart.sim.tart.arguments import VERBS
+from applecart.sim.tart.faults import PROGRAMS
+from applecart.sim.tart.json_file import save
 from tests.sim.tart.both_ways import SimTart, in_process
 from tests.virtual_time import elapse
 
@@ -113,16 +117,125 @@ async def test_programs_of_the_host_have_faults_too(tart: SimTart, mac: Simulate
     assert (await mac.run(["sudo", "-n", "launchctl", "print", "gui/501"], deadline_s=10)).code == 0
 
 
-WORDS = st.sampled_from(["list", "fail", "slow", "crash"]) | st.text(max_size=8)
-KEYS = st.sampled_from(["faults", "on", "kind", "times", "x"])
+async def test_a_clone_that_hangs_in_its_copy_holds_up_every_clone_and_start_of_its_host(tart: SimTart, clock: Clock) -> None:
+    """Tart's one lock per home is held while it copies; a clone that hangs before that holds up nobody."""
+    await tart.out("create", "v")
+    tart.faults({"on": "clone", "vm": "a", "kind": "hang", "when": "during"})
+    hung = asyncio.create_task(tart.run("clone", "golden", "a", deadline_s=300))
+    await elapse(1)
+    await tart.start("v")
+    before_s = clock.monotonic()
+    assert (await tart.run("clone", "golden", "b")).code == 0
+    assert clock.monotonic() - before_s == pytest.approx(299, abs=2)
+    with pytest.raises(DeadlineExceeded):
+        await hung
+    await tart.out("ip", "v", "--wait", "60")
+    assert (await tart.out("list", "-q")).split() == ["b", "golden", "v"]
+
+
+async def test_a_run_that_hangs_before_its_vm_is_built_holds_up_other_starts(tart: SimTart, mac: SimulatedMac) -> None:
+    await tart.out("create", "v")
+    tart.faults({"on": "run", "vm": "v", "kind": "hang", "when": "during"})
+    hung, _ = await tart.start("v")
+    await tart.start("golden")
+    await elapse(100)
+    assert mac.running() == []
+    assert hung.pid is not None
+    mac.signal(hung.pid, signal.SIGKILL)
+    await elapse(1)
+    assert mac.running() == ["golden"]
+
+
+async def test_a_pull_that_hangs_half_way_holds_up_its_registry_and_goes_on_there(tart: SimTart, clock: Clock) -> None:
+    tart.faults({"on": "pull", "vm": "ghcr.io/a/b:1", "kind": "hang", "when": "during"})
+    hung = asyncio.create_task(tart.run("pull", "ghcr.io/a/b:1", deadline_s=1000))
+    await elapse(500)
+    other = asyncio.create_task(tart.run("pull", "ghcr.io/a/b:2"))
+    await tart.out("pull", "quay.io/a/b:2")
+    assert not other.done()
+    with pytest.raises(DeadlineExceeded):
+        await hung
+    before_s = clock.monotonic()
+    assert (await other).code == 0
+    await tart.out("pull", "ghcr.io/a/b:1")
+    assert clock.monotonic() - before_s == pytest.approx(400 + 200, abs=20)
+
+
+async def test_guests_go_wrong_from_the_same_file(tart: SimTart, mac: SimulatedMac) -> None:
+    """One file has all that can go wrong: a guest that never gets an address, one that halts by itself."""
+    await tart.out("create", "halts")
+    rules = [{"vm": "golden", "never_gets_ip": True}, {"vm": "halts", "runs_s": 5, "exit_code": 3}]
+    tart.rules({"never_gets_ip": False, "runs_s": 1000})  # what the host's guests do otherwise
+    save(tart.home / "faults.json", {"guests": rules})
+    await tart.start("golden")
+    halts, _ = await tart.start("halts")
+    assert (await tart.run("ip", "golden", "--wait", "600")).err == b"no IP address found, is your VM running?\n"
+    assert (await halts.wait()).code == 0
+    assert mac.running() == ["golden"]
+
+
+def test_a_fault_may_strike_every_program_of_a_simulated_mac_and_no_other() -> None:
+    assert set(PROGRAMS) == {"*", *VERBS, *mac_programs.NAMES, *cache_tools.NAMES}
+
+
+WRONG = [
+    ({"on": "lst", "kind": "fail"}, "lst"),
+    ({"on": "guest", "kind": "fail"}, "guest"),
+    ({"on": "list", "kind": "explode"}, "explode"),
+    ({"on": "list", "kind": "fail", "code": 0}, ">= 1"),
+    ({"on": "list", "kind": "fail", "code": 256}, "<= 255"),
+    ({"on": "list", "kind": "fail", "code": 1 << 40}, "<= 255"),
+    ({"on": "list", "kind": "crash", "signal": 0}, "signal 0"),
+    ({"on": "list", "kind": "crash", "signal": int(signal.SIGCHLD)}, "ends no process"),
+    ({"on": "list", "kind": "crash", "signal": int(signal.SIGSTOP)}, "ends no process"),
+    ({"on": "list", "kind": "crash", "signal": 1 << 40}, "ends no process"),
+    ({"on": "list", "kind": "fail", "times": 0}, ">= 1"),
+    ({"on": "list", "kind": "slow", "seconds": -1}, ">= 0"),
+    ({"on": "pull", "kind": "slow", "bytes_per_s": 0}, ">= 1"),
+    ({"on": "list", "kind": "fail", "when": "during"}, "during"),
+    ({"on": "list", "kind": "fail", "who": "me"}, "who"),
+]
+
+
+@pytest.mark.parametrize(("fault", "says"), WRONG)
+async def test_what_is_wrong_with_a_fault_is_said(fault: dict[str, object], says: str, tart: SimTart) -> None:
+    tart.faults(fault)
+    ended = await tart.run("list", deadline_s=60)
+    assert ended.code == 1
+    assert ended.err.startswith(b"simulated Tart: faults.json cannot be used: ")
+    assert says in ended.err.decode()
+
+
+def wild(values: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    return values | st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=8)
+
+
+FAULT = st.fixed_dictionaries(
+    {"on": wild(st.just("list")), "kind": wild(st.sampled_from(["hang", "fail", "crash", "no-space", "slow", "kill-agent"]))},
+    optional={
+        "vm": wild(st.sampled_from(["*", "v", "[", "[!"])),
+        "when": wild(st.sampled_from(["before", "during", "after"])),
+        "times": wild(st.integers(-1, 2)),
+        "code": wild(st.integers(-1, 300)),
+        "text": wild(st.text(max_size=8)),
+        "signal": wild(st.integers(-1, 70)),
+        "bytes_per_s": wild(st.integers(-1, 10**9)),
+        "seconds": wild(st.floats(-1, 10)),
+        "with_grandchild": wild(st.booleans()),
+        "x": st.none(),
+    },
+)
 ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | WORDS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner),
-    max_leaves=8,
+    wild(st.just("list")), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner)
+)
+FILES = (
+    st.binary(max_size=40)
+    | ANYTHING.map(msgspec.json.encode)
+    | st.lists(FAULT | ANYTHING, max_size=3).map(lambda faults: msgspec.json.encode({"faults": faults}))
 )
 
 
-@given(content=st.binary(max_size=40) | ANYTHING.map(msgspec.json.encode))
+@given(content=FILES)
 def test_a_wrong_faults_file_is_a_sentence_and_never_a_traceback(
     content: bytes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -131,8 +244,12 @@ def test_a_wrong_faults_file_is_a_sentence_and_never_a_traceback(
     async def main() -> None:
         tart = in_process(folder, VirtualClock(asyncio.get_running_loop()))
         (tart.home / "faults.json").write_bytes(content)
-        ended = await tart.run("list", "-q", deadline_s=60)
-        assert ended.code in (0, 1, 133)
-        assert ended.err or ended.code != 1
+        try:
+            ended = await tart.run("list", "-q", deadline_s=60)
+        except DeadlineExceeded:
+            assert b"hang" in content or b"slow" in content
+            return
+        assert 0 <= ended.code <= 255
+        assert ended.err or ended.code == 0 or ended.code > 128 or b'"text"' in content
 
     run_virtual(main())

@@ -11,7 +11,9 @@ from applecart.sim.mac import SimulatedMac
 from applecart.sim.tart.disk_image import GB
 from applecart.sim.tart.guest_life import Running, read_running, running_file
 from applecart.sim.tart.json_file import save
+from applecart.sim.tart.locks import Lock
 from applecart.sim.tart.store import DISK
+from applecart.tart.mac import Ended
 from tests.sim.tart.both_ways import SimTart, in_process
 from tests.virtual_time import elapse
 
@@ -86,7 +88,7 @@ async def test_a_booted_disk_is_a_used_one_with_blocks_of_its_own(tart: SimTart,
 async def test_what_a_killed_run_left_behind_is_not_taken_for_the_next_one(tart: SimTart, mac: SimulatedMac) -> None:
     """A pid may be somebody else's by now, and `stop` would signal them."""
     save(running_file(mac.store, "v"), Running(pid=1, address="192.168.64.9", answers=True))
-    assert (await tart.run("stop", "v")).code == 2
+    assert (await tart.run("stop", "v")) == Ended(0)
     assert (await tart.run("exec", "v", "true")).code == 2
     run, _ = await tart.start("v")
     await elapse(1)
@@ -102,7 +104,47 @@ async def test_a_suspended_vm_does_not_run(tart: SimTart, mac: SimulatedMac) -> 
     assert mac.running() == []
 
 
-async def test_vnc_has_its_line_with_a_password(tart: SimTart) -> None:
-    _, log = await tart.start("v", "--vnc-experimental")
+async def test_a_vm_that_is_locked_never_has_the_pid_of_the_run_before(tart: SimTart, mac: SimulatedMac) -> None:
+    """Whoever saw the lock of the new run and the pid of the old one signalled a stranger."""
+    seen: list[Running | None] = []
+
+    class Watched(Lock):
+        def try_take(self) -> bool:
+            taken = super().try_take()
+            if taken and mac.store.is_running("v"):
+                seen.append(read_running(mac.store, "v"))
+            return taken
+
+    save(running_file(mac.store, "v"), Running(pid=1, address="192.168.64.9", answers=True))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("applecart.sim.tart.running.Lock", Watched)
+        await tart.start("v")
+        await elapse(1)
+    assert seen == [None]
+
+
+@pytest.mark.parametrize("ends", ["halt", "kill"])
+async def test_a_deleted_vm_leaves_nothing_of_its_run_behind(ends: str, tart: SimTart, mac: SimulatedMac) -> None:
+    run, _, _ = await tart.boot("v")
+    await tart.out("exec", "v", "/sbin/shutdown", "-h", "now")
+    assert run.pid is not None
+    if ends == "kill":
+        mac.signal(run.pid, signal.SIGKILL)
+    await run.wait()
+    await tart.out("delete", "v")
+    assert list((mac.store.sim / "running").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("ci", "option", "says"), [("1", "--graphics", True), ("", "--no-graphics", True), ("", "--graphics", False)]
+)
+async def test_the_address_of_a_screen_is_said_only_where_nobody_could_see_a_viewer(
+    ci: str, option: str, says: bool, tart: SimTart, mac: SimulatedMac, tmp_path: Path
+) -> None:
+    """Tart opens a viewer on the host's screen instead, unless CI is set or there are no graphics."""
+    words = ["/usr/local/bin/tart", "run", "v", "--vnc-experimental", option]
+    await mac.start(words, folder=tmp_path / "vnc", log=tmp_path / "log", env={"CI": ci} if ci else {})
     await elapse(1)
-    assert log.read_text().startswith("VNC server is running at vnc://:")
+    text = (tmp_path / "log").read_text()
+    assert text.startswith("VNC server is running at vnc://:" if says else "Opening vnc://:")
+    assert ("VNC server is running at" in text) is says

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.sim.tart.guest_rules import behaviour, from_environment
+from applecart.sim.tart.guest_rules import behaviour, from_environment, read_rules
 from applecart.sim.tart.host_facts import IN_A_HURRY, Pace
 from applecart.sim.tart.json_file import save
 from applecart.sim.tart.refusals import Refused
@@ -22,24 +22,28 @@ def test_the_last_rule_that_fits_wins_field_by_field(tmp_path: Path) -> None:
         {"vm": "other", "boot_s": 1},
     ]
     save(tmp_path / "guests.json", rules)
-    slow = behaviour(tmp_path, Pace(), "slow-1", IMAGE, {})
+    slow = behaviour(read_rules(tmp_path), Pace(), "slow-1", IMAGE, {})
     assert (slow.boot_s, slow.exit_code, slow.runs_s) == (300, 1, 60)
-    other = behaviour(tmp_path, Pace(), "other", "", {"APPLECART_SIM_EXIT_CODE": "0"})
+    other = behaviour(read_rules(tmp_path), Pace(), "other", "", {"APPLECART_SIM_EXIT_CODE": "0"})
     assert (other.boot_s, other.exit_code, other.runs_s) == (1, 0, None)
 
 
 def test_without_rules_the_pace_of_the_host_decides(tmp_path: Path) -> None:
-    assert behaviour(tmp_path, Pace(), "v", IMAGE, {}).boot_s == 6
-    assert behaviour(tmp_path, IN_A_HURRY, "v", IMAGE, {}).boot_s == 0.3
+    assert behaviour(read_rules(tmp_path), Pace(), "v", IMAGE, {}).boot_s == 6
+    assert behaviour(read_rules(tmp_path), IN_A_HURRY, "v", IMAGE, {}).boot_s == 0.3
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"{}", b'[{"boot_s": "soon"}]', b'[{"bot_s": 1}]', b"\xff", b'[{"writes_hostile": "x"}]']
+    "content",
+    [
+        *(b"", b"{", b"{}", b'[{"boot_s": "soon"}]', b'[{"bot_s": 1}]', b"\xff", b'[{"writes_hostile": "x"}]'),
+        *(b'[{"log_every_s": 0}]', b'[{"boot_s": -1}]', b'[{"runs_s": 1e300}]', b'[{"exit_code": 256}]'),
+    ],
 )
 def test_a_wrong_rule_is_a_sentence(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "guests.json").write_bytes(content)
     with pytest.raises(Refused, match=r"guests\.json cannot be used"):
-        behaviour(tmp_path, Pace(), "v", IMAGE, {})
+        behaviour(read_rules(tmp_path), Pace(), "v", IMAGE, {})
 
 
 @given(
@@ -60,6 +64,6 @@ def test_a_time_that_is_none_is_not_taken(text: str) -> None:
 
 def test_rules_are_read_again_for_every_guest(tmp_path: Path) -> None:
     save(tmp_path / "guests.json", [{"boot_s": 1}])
-    assert behaviour(tmp_path, Pace(), "v", "", {}).boot_s == 1
+    assert behaviour(read_rules(tmp_path), Pace(), "v", "", {}).boot_s == 1
     save(tmp_path / "guests.json", [{"boot_s": 2}])
-    assert behaviour(tmp_path, Pace(), "v", "", {}).boot_s == 2
+    assert behaviour(read_rules(tmp_path), Pace(), "v", "", {}).boot_s == 2

@@ -38,6 +38,16 @@ async def test_a_signal_ends_it_with_the_code_shells_say(table: ProcessTable, nu
     assert await process.wait() == 128 + number
 
 
+async def test_a_process_killed_in_the_moment_it_is_started_has_ended(table: ProcessTable) -> None:
+    ends: list[str] = []
+    process = table.spawn(["sleep"], sleep_then_seven, on_end=lambda: ends.append("told"))
+    assert table.signal(process.pid, signal.SIGKILL)
+    async with asyncio.timeout(60):
+        assert await process.wait() == 137
+    assert table.all() == []
+    assert ends == ["told"]
+
+
 async def test_what_a_killed_program_wanted_to_do_next_does_not_happen(table: ProcessTable) -> None:
     done: list[str] = []
 

@@ -55,6 +55,19 @@ async def test_a_pull_says_its_progress_in_whole_percents_and_leaves_two_rows(ma
     assert partials(mac) == []
 
 
+async def test_a_pull_of_what_is_there_waits_for_no_other_pull(mac: SimulatedMac, clock: Clock) -> None:
+    """Tart looks before it locks; one pull at a time holds for what must be fetched."""
+    await tart(mac, "pull", IMAGE)
+    other = asyncio.create_task(tart(mac, "pull", OTHER))
+    await elapse(5)
+    before_s = clock.monotonic()
+    again = await tart(mac, "pull", IMAGE)
+    assert b"image is already cached and linked!" in again.out
+    assert clock.monotonic() - before_s < 2
+    assert not other.done()
+    await other
+
+
 async def test_a_pull_that_is_killed_goes_on_where_it_was(mac: SimulatedMac, clock: Clock) -> None:
     pulling = asyncio.create_task(tart(mac, "pull", IMAGE))
     await elapse(PULL_S * 0.75)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from applecart.sim.tart.locks import is_locked
 from applecart.sim.tart.refusals import Refused
 from applecart.sim.tart.registry import LAYERS, PATH_VARIABLE, Content, Registry, made_up_digest
 from applecart.sim.tart.remote_names import RemoteName
@@ -30,6 +31,19 @@ def test_a_tag_moves_and_stays_where_it_was_moved(registry: Registry) -> None:
     again = [registry.move("ghcr.io/a/b:1") for _ in range(3)]
     assert len({DIGEST, *again}) == 4
     assert registry.resolve(NAME) == again[-1]
+
+
+def test_an_edit_is_alone_with_the_file(registry: Registry, tmp_path: Path) -> None:
+    """Of twelve pushes, four at a time, one left no tag: it was read before and written after another's."""
+    seen: list[bool] = []
+    registry.edit(lambda content: seen.append(is_locked(tmp_path)))
+    assert seen == [True]
+    assert not is_locked(tmp_path)
+
+
+def test_a_tag_moves_with_the_size_of_what_it_leads_to(registry: Registry) -> None:
+    digest = registry.move("ghcr.io/a/b:1", size_bytes=7)
+    assert (registry.resolve(NAME), sum(registry.layers(digest).values())) == (digest, 7)
 
 
 @pytest.mark.parametrize("name", ["golden", f"ghcr.io/a/b@{DIGEST}", "ghcr.io/A/b:1"])

@@ -1,6 +1,7 @@
 """Tart's home on disk: what counts as a VM, what a lock says, and what a person may have edited."""
 
 import asyncio
+import fcntl
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,12 +46,18 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.mark.parametrize("file", [CONFIG, DISK, NVRAM])
 def test_a_vm_is_one_when_all_three_of_its_files_are_there(store: Store, file: str) -> None:
+    """Half a VM is not a missing one: Tart has other words for it, and another code."""
     make(store.vms / "v")
     assert store.local_names() == ["v"]
     (store.vms / "v" / file).unlink()
     assert store.local_names() == []
-    with pytest.raises(Refused, match='"v" does not exist'):
+    with pytest.raises(Refused, match=r"VM is missing some of its files \(config\.json, disk\.img or nvram\.bin\)") as refused:
         store.open("v")
+    assert refused.value.code == 1
+    remove(store.vms / "v")
+    with pytest.raises(Refused, match='"v" does not exist') as refused:
+        store.open("v")
+    assert refused.value.code == 2
 
 
 def test_tags_are_links_to_digests_and_both_are_listed(store: Store) -> None:
@@ -120,6 +127,17 @@ def test_a_file_of_the_simulation_that_cannot_be_read_is_a_sentence(store: Store
         load(store.sim / "folder.json", HostFacts)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("pull_bytes_per_s", 0), ("push_bytes_per_s", -1), ("look_every_s", 0), ("log_every_s", 0), ("boot_s", -1), ("speed", 1)],
+)
+def test_a_pace_at_which_nothing_could_move_is_a_sentence(store: Store, field: str, value: int) -> None:
+    """Nothing per second was a division by zero, and a look every 0 s a loop without an end."""
+    save(store.sim / "host.json", {"pace": {field: value}})
+    with pytest.raises(Refused, match=r"host\.json cannot be used"):
+        HostFacts.read(store.sim)
+
+
 def test_a_saved_file_is_replaced_in_one_step(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "x.json"
     save(path, {"a": 1})
@@ -145,6 +163,39 @@ async def test_a_lock_is_waited_for_and_given_back_by_whoever_is_killed(tmp_path
     await elapse(1)
     assert not is_locked(tmp_path)
     assert not is_locked(tmp_path / "gone")
+
+
+def test_a_look_at_a_lock_takes_nothing_from_another_look(tmp_path: Path) -> None:
+    """Two people who looked at once made each other believe that a VM runs which nobody runs."""
+    looking = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(looking, fcntl.LOCK_SH)  # a look of another process, in the middle
+        assert not is_locked(tmp_path)
+    finally:
+        os.close(looking)
+
+
+async def test_a_lock_that_is_only_looked_at_is_taken_and_one_that_is_held_is_not(tmp_path: Path) -> None:
+    looking = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    with Lock(tmp_path) as lock, Lock(tmp_path) as late:
+        taking = asyncio.create_task(lock.take_unless_held())
+        await elapse(0.001)
+        assert not taking.done()
+        os.close(looking)
+        assert await taking
+        assert not await late.take_unless_held()
+
+
+async def test_whoever_looks_for_ever_is_not_waited_for_as_long(tmp_path: Path) -> None:
+    """I10: a wait has an end."""
+    looking = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    try:
+        with Lock(tmp_path) as lock:
+            assert not await lock.take_unless_held()
+    finally:
+        os.close(looking)
 
 
 def test_removing_follows_no_link_and_waits_for_no_pipe(tmp_path: Path) -> None:

@@ -30,10 +30,7 @@ class Arguments(msgspec.Struct, frozen=True):
     def number(self, option: str, default: float | None = None) -> float | None:
         if option not in self.values:
             return default
-        text = self.value(option)
-        if not text.isdecimal() or len(text) > 15:
-            raise usage(self.verb, f"The value '{text}' is invalid for '{option}'")
-        return int(text)
+        return int(self.value(option))
 
 
 MANY = 1000
@@ -73,6 +70,11 @@ VERBS: dict[str, Verb] = {
     "stop": Verb((1, 1), values=frozenset({"-t", "--timeout"})),
     "suspend": Verb((1, 1)),
 }
+_NUMBERS = (
+    *("--concurrency", "--prune-limit", "--chunk-size", "--cpu", "--memory", "--disk-size", "--wait", "--timeout", "-t"),
+    *("--older-than", "--space-budget", "--cache-budget"),
+)
+LONGEST_NUMBER = 15  # digits; what is longer overflows something
 _CHOICES = {
     "--format": ("text", "json"),
     "--source": ("local", "oci"),
@@ -125,6 +127,12 @@ def _check(word: str, verb: Verb, names: list[str], values: dict[str, list[str]]
         raise usage(word, f"Unexpected argument '{names[most]}'")
     if "" in names[:fewest]:
         raise usage(word, "name should not be empty")
+    for option in _NUMBERS:
+        for given in values.get(option, []):
+            if not given.isdecimal() or len(given) > LONGEST_NUMBER:
+                raise usage(word, f"The value '{given}' is invalid for '{option}'")
+    if any(int(given) < 1 for given in values.get("--concurrency", [])):
+        raise usage(word, "network concurrency cannot be less than 1")
     for option, choices in _CHOICES.items():
         for given in values.get(option, []):
             if given not in choices:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-HEADER_BYTES = 8192  # room for a few dozen blocks
+HEADER_BYTES = 8192  # of the line at least: room for a few dozen blocks
+LONGEST_HEADER_BYTES = 4 << 20  # of a line; a foreign file has none
 PADDING_BYTES = 4096  # a block of the real file system per step, so that allocated space grows too
 GB = 10**9  # Tart counts in decimal gigabytes
 
@@ -32,7 +33,7 @@ def read(path: Path) -> DiskImage:
     """A torn or foreign file reads as an empty disk; a missing one raises."""
     try:
         with path.open("rb") as file:
-            return msgspec.json.decode(file.read(HEADER_BYTES).rstrip(b" \n"), type=DiskImage)
+            return msgspec.json.decode(file.readline(LONGEST_HEADER_BYTES).rstrip(b" \n"), type=DiskImage)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return DiskImage()
 

@@ -9,11 +9,9 @@ import signal
 from applecart.sim.guest_programs import Terminal
 from applecart.sim.tart import refusals
 from applecart.sim.tart.arguments import Arguments
-from applecart.sim.tart.guest_life import read_running
+from applecart.sim.tart.guest_life import halt_file, read_running
 from applecart.sim.tart.guest_shell import Inside, run_inside
 from applecart.sim.tart.json_file import load, save
-from applecart.sim.tart.running import HALT_FILE
-from applecart.sim.tart.store import exists
 from applecart.sim.tart.world import World
 
 AGENT_TIMEOUT_S = 1.0  # Tart gives the guest's agent this long to answer
@@ -34,8 +32,7 @@ class _NoStdin:
 async def execute(world: World, asked: Arguments) -> int:
     vm, *command = asked.names
     store = world.store
-    if not exists(store.local(vm)):
-        raise refusals.missing(vm)
+    store.open_local(vm)
     running = read_running(store, vm)
     if running is None or not store.is_running(vm):
         raise refusals.not_running(vm)
@@ -61,6 +58,6 @@ async def execute(world: World, asked: Arguments) -> int:
     if inside.files != before:
         save(files, inside.files)
     if inside.halts:
-        (store.sim / "running" / f"{vm}.{HALT_FILE}").touch()
+        halt_file(store, vm).touch()
         world.kernel.signal(running.pid, signal.SIGUSR2)
     return code

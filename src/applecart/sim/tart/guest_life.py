@@ -11,7 +11,8 @@ from pathlib import Path
 import msgspec
 
 from applecart.sim.tart import disk_image
-from applecart.sim.tart.guest_rules import Behaviour, behaviour
+from applecart.sim.tart.faults import Faults, read_faults
+from applecart.sim.tart.guest_rules import Behaviour, behaviour, read_rules
 from applecart.sim.tart.guest_shares import Share, StatusShare, environment
 from applecart.sim.tart.json_file import load, save
 from applecart.sim.tart.leases import read_leases, write_leases
@@ -41,6 +42,17 @@ def running_file(store: Store, vm: str) -> Path:
     return store.sim / "running" / f"{vm}.json"
 
 
+def halt_file(store: Store, vm: str) -> Path:
+    """There while the guest's own `shutdown` wants it to end."""
+    return store.sim / "running" / f"{vm}.halt"
+
+
+def forget_run(store: Store, vm: str) -> None:
+    """Of a VM that does not run (any more): its pid may be somebody else's by now."""
+    remove(running_file(store, vm))
+    remove(halt_file(store, vm))
+
+
 def read_running(store: Store, vm: str) -> Running | None:
     return load(running_file(store, vm), Running)
 
@@ -56,7 +68,8 @@ class Guest:
         self._vm = vm
         self._folder = folder
         disk = disk_image.read(folder / DISK)
-        self.behaviour = behaviour(world.store.sim, world.pace, vm, disk.image, environment(shares))
+        rules = [*read_rules(world.store.sim), *(read_faults(world.store) or Faults()).guests]
+        self.behaviour = behaviour(rules, world.pace, vm, disk.image, environment(shares))
         self._status = StatusShare(shares, self.behaviour.writes_hostile)
         self._halts = asyncio.Event()
         self._renew_at = world.now()
@@ -95,7 +108,7 @@ class Guest:
         self._halts.set()
 
     def powered_off(self) -> None:
-        remove(running_file(self._world.store, self._vm))
+        forget_run(self._world.store, self._vm)
 
     async def _work(self) -> None:
         rules = self.behaviour

@@ -1,18 +1,18 @@
-"""How guests behave: `sim/guests.json`, a list of rules of which the last that fits wins field by field.
+"""How guests behave: `sim/guests.json` and `guests` in `faults.json`, rules of which the last that fits wins field by field.
 
 A rule names VMs or images by glob. What a rule leaves open comes from the rule before it, then from the pace of the host. For
 demos a guest also listens to three variables of its own environment.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
-from applecart.sim.tart.host_facts import Pace
+from applecart.sim.tart.host_facts import Pace, Period, Seconds
 from applecart.sim.tart.json_file import load
 
 RUN_SECONDS = "APPLECART_SIM_RUN_SECONDS"
@@ -47,20 +47,20 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     vm: str = "*"
     image: str = "*"
-    boot_s: float | UnsetType = UNSET
-    shutdown_s: float | UnsetType = UNSET
-    log_every_s: float | UnsetType = UNSET
-    runs_s: float | UnsetType | None = UNSET
-    exit_code: int | UnsetType | None = UNSET
+    boot_s: Seconds | UnsetType = UNSET
+    shutdown_s: Seconds | UnsetType = UNSET
+    log_every_s: Period | UnsetType = UNSET
+    runs_s: Seconds | UnsetType | None = UNSET
+    exit_code: Annotated[int, Meta(ge=0, le=255)] | UnsetType | None = UNSET
     log: tuple[str, ...] | UnsetType = UNSET
     never_gets_ip: bool | UnsetType = UNSET
-    crashes_after_s: float | UnsetType | None = UNSET
+    crashes_after_s: Seconds | UnsetType | None = UNSET
     crash_text: str | UnsetType = UNSET
     ignores_shutdown: bool | UnsetType = UNSET
     no_agent: bool | UnsetType = UNSET
     network_is_dead: bool | UnsetType = UNSET
-    disk_used_percent: int | UnsetType = UNSET
-    writes_bytes: int | UnsetType = UNSET
+    disk_used_percent: Annotated[int, Meta(ge=0, le=100)] | UnsetType = UNSET
+    writes_bytes: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
     writes_hostile: Hostile | UnsetType | None = UNSET
     serves: dict[str, str] | UnsetType = UNSET
 
@@ -72,9 +72,13 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         return {name: value for name, value in said.items() if value is not UNSET}
 
 
-def behaviour(sim: Path, pace: Pace, vm: str, image: str, env: Mapping[str, str]) -> Behaviour:
+def read_rules(sim: Path) -> list[Rule]:
+    return load(sim / "guests.json", list[Rule]) or []
+
+
+def behaviour(rules: Iterable[Rule], pace: Pace, vm: str, image: str, env: Mapping[str, str]) -> Behaviour:
     said: dict[str, object] = {"boot_s": pace.boot_s, "shutdown_s": pace.shutdown_s, "log_every_s": pace.log_every_s}
-    for rule in load(sim / "guests.json", list[Rule]) or []:
+    for rule in rules:
         if rule.fits(vm, image):
             said |= rule.says()
     said |= from_environment(env)

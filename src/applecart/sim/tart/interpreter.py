@@ -5,19 +5,17 @@ understand is refused in Tart's words.
 """
 
 import asyncio
-import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from applecart.clock import Clock
 from applecart.sim.tart import executing, pulling, pushing, refusals, running, show, vms
 from applecart.sim.tart.arguments import VERBS, Arguments, parse
-from applecart.sim.tart.faults import Fault, When, strike
 from applecart.sim.tart.host_facts import HostFacts, Pace
 from applecart.sim.tart.kernel import Kernel, Streams
-from applecart.sim.tart.locks import Lock
 from applecart.sim.tart.refusals import Refused
 from applecart.sim.tart.store import Store
+from applecart.sim.tart.suffering import suffer
 from applecart.sim.tart.world import World
 
 VERSION = "2.32.1"
@@ -79,38 +77,10 @@ async def _carry_out(world: World, asked: Arguments) -> int:
         await asyncio.sleep(world.pace.command_s)
     await suffer(world, asked.verb, asked.names, "before")
     if asked.verb not in KEEPS_TMP:
-        world.store.clean_tmp()
+        try:
+            world.store.clean_tmp()
+        except OSError as error:
+            await world.streams.err(f"Failed to perform garbage collection!\n{error}\n".encode(errors="replace"))
     code = await COMMANDS[asked.verb](world, asked)
     await suffer(world, asked.verb, asked.names, "after")
     return code
-
-
-async def suffer(world: World, verb: str, names: Sequence[str], when: When) -> None:
-    """Whatever `faults.json` has for this moment."""
-    with Lock(world.store.sim) as lock:
-        await lock.take()
-        fault = strike(world.store, verb, names, when)
-    if fault is not None:
-        await _strike(world, verb, fault)
-
-
-async def _strike(world: World, verb: str, fault: Fault) -> None:
-    match fault.kind:
-        case "fail":
-            raise Refused(fault.code, fault.text or f"simulated failure of {verb}")
-        case "no-space":
-            if fault.text:
-                raise Refused(refusals.OTHER, fault.text)
-            raise refusals.no_space_to_clone() if verb == "clone" else refusals.no_space_to_pull()
-        case "slow":
-            world.bytes_per_s = max(1, fault.bytes_per_s)
-            await asyncio.sleep(max(0.0, fault.seconds))
-        case "crash":
-            await world.kernel.die(fault.signal)
-        case "hang":
-            world.kernel.catch(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-            if fault.with_grandchild:
-                world.kernel.leave_grandchild()
-            await asyncio.Event().wait()
-        case "kill-agent":
-            world.kernel.kill_agent()

@@ -23,11 +23,24 @@ HARMLESS = frozenset({signal.SIGCHLD, signal.SIGCONT, signal.SIGWINCH, signal.SI
 Program = Callable[[Kernel], Awaitable[int]]
 
 
+def _nothing() -> None:
+    return
+
+
 class SimulatedProcess:
     """One process, and the machine as its program sees it (`Kernel`)."""
 
-    def __init__(self, table: "ProcessTable", pid: int, group: int, argv: Sequence[str], began: datetime) -> None:
+    def __init__(
+        self,
+        table: "ProcessTable",
+        pid: int,
+        group: int,
+        argv: Sequence[str],
+        began: datetime,
+        on_end: Callable[[], None] = _nothing,
+    ) -> None:
         self._table = table
+        self._on_end = on_end
         self.pid = pid
         self.group = group
         self.argv = tuple(argv)
@@ -41,6 +54,7 @@ class SimulatedProcess:
 
     def start(self, program: Program) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(program), name=f"{self.argv[0]} ({self.pid})")
+        self._task.add_done_callback(self._killed_unborn)
 
     async def _run(self, program: Program) -> None:
         try:
@@ -51,9 +65,18 @@ class SimulatedProcess:
             self.code = 128 + (self._killed_by or signal.SIGKILL)
         except Exception as error:
             self.error, self.code = error, 1
+        self._finish()
+
+    def _killed_unborn(self, _: "asyncio.Task[None]") -> None:
+        """A task that is cancelled before its first step takes none, so it cannot say that it has ended."""
+        if not self._ended.is_set():
+            self._finish()
+
+    def _finish(self) -> None:
         if self._killed_by is not None:
             self.code = 128 + self._killed_by
         self._table.forget(self)
+        self._on_end()
         self._ended.set()
 
     async def wait(self) -> int:
@@ -108,9 +131,12 @@ class ProcessTable:
         self.next_pid = FIRST_PID
         self.on_kill_agent = on_kill_agent
 
-    def spawn(self, argv: Sequence[str], program: Program, *, group: int | None = None) -> SimulatedProcess:
+    def spawn(
+        self, argv: Sequence[str], program: Program, *, group: int | None = None, on_end: Callable[[], None] = _nothing
+    ) -> SimulatedProcess:
+        """`on_end` is what the system does when a process is gone, however early it was killed."""
         pid, self.next_pid = self.next_pid, self.next_pid + 1
-        process = SimulatedProcess(self, pid, pid if group is None else group, argv, self._clock.now())
+        process = SimulatedProcess(self, pid, pid if group is None else group, argv, self._clock.now(), on_end)
         self._processes[pid] = process
         process.start(program)
         return process

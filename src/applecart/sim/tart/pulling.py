@@ -32,6 +32,7 @@ from applecart.sim.tart.store import (
     touch,
     write_config,
 )
+from applecart.sim.tart.suffering import suffer
 from applecart.sim.tart.world import World
 
 SPARE_BYTES = 128 << 20  # Tart wants this much beyond the image itself
@@ -73,6 +74,10 @@ async def _pull(world: World, name: RemoteName) -> None:
     await world.say("pulling manifest...")
     await asyncio.sleep(world.pace.manifest_s)
     digest = name.at(world.registry.resolve(name))
+    if name != digest and exists(store.remote(digest)) and _leads_to(store.remote(name)) == digest.reference:
+        await world.say(f"{digest} image is already cached and linked!")
+        touch(store.remote(digest), world.now())
+        return
     host = store.images / name.host
     host.mkdir(parents=True, exist_ok=True)
     with Lock(host) as lock:
@@ -80,10 +85,6 @@ async def _pull(world: World, name: RemoteName) -> None:
             await world.say("waiting for lock...")
             await lock.take()
         if exists(store.remote(digest)):
-            if name != digest and _leads_to(store.remote(name)) == digest.reference:
-                await world.say(f"{digest} image is already cached and linked!")
-                touch(store.remote(digest), world.now())
-                return
             await world.say(f"{digest} image is already cached! creating a symlink...")
         else:
             await _fetch(world, name, digest)
@@ -107,7 +108,7 @@ async def _fetch(world: World, name: RemoteName, digest: RemoteName) -> None:
             make_room(world, size + SPARE_BYTES)
         write_config(partial, _config_of(digest))
         await world.say(f"pulling disk ({size / GB:.1f} GB compressed)...")
-        await _fetch_disk(world, partial / DISK, digest, layers)
+        await _fetch_disk(world, partial / DISK, name, digest, layers)
         await world.say("pulling NVRAM...")
         (partial / NVRAM).write_bytes(b"nvram")
         (partial / MANIFEST).write_bytes(msgspec.json.encode({"schemaVersion": 2, "layers": list(layers)}))
@@ -117,7 +118,7 @@ async def _fetch(world: World, name: RemoteName, digest: RemoteName) -> None:
         partial.replace(folder)
 
 
-async def _fetch_disk(world: World, path: Path, digest: RemoteName, layers: dict[str, int]) -> None:
+async def _fetch_disk(world: World, path: Path, name: RemoteName, digest: RemoteName, layers: dict[str, int]) -> None:
     """Percent by percent, layer after layer; whatever does not fit ends it."""
     here: set[str] = set()
     for _, folder in world.store.cached():
@@ -130,9 +131,11 @@ async def _fetch_disk(world: World, path: Path, digest: RemoteName, layers: dict
     disk = DiskImage(id=digest.reference, image=str(digest), blocks=kept)
     disk_image.write(path, disk)
     size = sum(layers.values())
-    rate = world.bytes_per_s or world.pace.pull_bytes_per_s
     await say_percent(world, disk.allocated_bytes, size, is_first=True)
-    for layer, layer_bytes in layers.items():
+    for number, (layer, layer_bytes) in enumerate(layers.items()):
+        if number == len(layers) // 2:
+            await suffer(world, "pull", [str(name)], "during")
+        rate = world.bytes_per_s or world.pace.pull_bytes_per_s
         while disk.blocks.get(layer, 0) < layer_bytes:
             piece = min(max(1, size // 100), layer_bytes - disk.blocks.get(layer, 0))
             if world.store.free_bytes() < piece:

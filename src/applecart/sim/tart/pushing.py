@@ -43,6 +43,5 @@ async def _push(world: World, folder: Path, remote: RemoteName) -> None:
     await world.say("pushing NVRAM...")
     if not (folder / NVRAM).exists():
         raise refusals.vanished(NVRAM)
-    digest = world.registry.move(f"{remote.repository}:{remote.reference}")
-    world.registry.edit(lambda content: content.sizes.__setitem__(digest, disk.allocated_bytes))
+    digest = world.registry.move(f"{remote.repository}:{remote.reference}", size_bytes=disk.allocated_bytes)
     await world.say(f"pushed {remote.at(digest)}")

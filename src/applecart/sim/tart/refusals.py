@@ -23,6 +23,15 @@ def missing(vm: str) -> Refused:
     return Refused(VM_STATE, f'the specified VM "{vm}" does not exist')
 
 
+def missing_files(config: str, disk: str, nvram: str) -> Refused:
+    return Refused(OTHER, f"VM is missing some of its files ({config}, {disk} or {nvram})")
+
+
+def while_parsing(refused: Refused) -> Refused:
+    """What `run` finds while it reads its arguments: the parser puts a word before it and has one code for all of it."""
+    return Refused(OTHER, f"Error: {refused.text}")
+
+
 def not_running(vm: str) -> Refused:
     return Refused(VM_STATE, f'VM "{vm}" is not running')
 

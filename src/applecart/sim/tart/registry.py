@@ -13,6 +13,7 @@ import msgspec
 
 from applecart.sim.tart import refusals
 from applecart.sim.tart.json_file import load, save
+from applecart.sim.tart.locks import Lock
 from applecart.sim.tart.remote_names import RemoteName, remote_name
 
 PATH_VARIABLE = "APPLECART_SIM_REGISTRY"
@@ -64,7 +65,7 @@ class Registry:
         size = content.sizes.get(digest, content.image_bytes)
         return {f"{digest[7:23]}-{n}": size * (n + 1) // LAYERS - size * n // LAYERS for n in range(LAYERS)}
 
-    def move(self, name: str, digest: str = "") -> str:
+    def move(self, name: str, digest: str = "", size_bytes: int | None = None) -> str:
         """Let a tag lead elsewhere; without a digest to one that was never seen."""
         remote = remote_name(name)
         if remote is None or remote.is_digest:
@@ -73,14 +74,20 @@ class Registry:
 
         def moved(content: Content) -> None:
             content.tags[str(remote)] = digest
+            if size_bytes is not None:
+                content.sizes[digest] = size_bytes
 
         self.edit(moved)
         return digest
 
     def edit(self, change: Callable[[Content], None]) -> None:
-        content = self.content()
-        change(content)
-        save(self._path, content)
+        """One at a time, over all hosts that share the file."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with Lock(self._path.parent) as lock:
+            lock.wait()
+            content = self.content()
+            change(content)
+            save(self._path, content)
 
 
 def made_up_digest(text: str) -> str:

@@ -10,17 +10,17 @@ from pathlib import Path
 
 from applecart.sim.tart import refusals
 from applecart.sim.tart.arguments import Arguments
-from applecart.sim.tart.guest_life import Guest, read_running, running_file
+from applecart.sim.tart.guest_life import Guest, forget_run, halt_file, read_running
 from applecart.sim.tart.guest_shares import Share, parse_share
 from applecart.sim.tart.host_facts import HostFacts
 from applecart.sim.tart.locks import Lock
-from applecart.sim.tart.store import CONFIG, exists, read_config, remove, touch
+from applecart.sim.tart.store import CONFIG, read_config, touch
+from applecart.sim.tart.suffering import suffer
 from applecart.sim.tart.world import World
 
 MOST_MACOS_GUESTS = 2  # Apple's limit per host
 POLL_S = 0.1  # of `stop`
 STOP_TIMEOUT_S = 30
-HALT_FILE = "halt"  # beside the running file: the guest's own `shutdown` wants it to end
 
 
 async def run(world: World, asked: Arguments) -> int:
@@ -29,27 +29,34 @@ async def run(world: World, asked: Arguments) -> int:
         raise refusals.usage("run", "--graphics and --no-graphics are mutually exclusive")
     _check_disk_options(asked)
     store = world.store
-    folder = store.local(vm)
-    if not exists(folder):
-        raise refusals.missing(vm)
+    try:
+        folder = store.open_local(vm)
+    except refusals.Refused as refused:
+        raise refusals.while_parsing(refused) from None
     shares = [parse_share(text) for text in asked.values.get("--dir", [])]
     if len(shares) > 1 and not all(share.name for share in shares):
         raise refusals.usage("run", "invalid --dir syntax: for multiple directory shares each one of them should be named")
     with Lock(folder / CONFIG) as lock:
         with Lock(store.home) as home:
             await home.take()
-            if not lock.try_take():
+            await suffer(world, "run", asked.names, "during")
+            if store.is_running(vm):
+                raise refusals.already_running(vm)
+            # Before the lock: whoever sees a VM run must not find the pid of a run that was killed.
+            forget_run(store, vm)
+            if not await lock.take_unless_held():
                 raise refusals.already_running(vm)
             others = [name for name in store.running_names() if name != vm and read_config(store.vms / name).os == "darwin"]
             if read_config(folder).os == "darwin" and len(others) >= MOST_MACOS_GUESTS:
                 raise refusals.too_many(others)
-        remove(running_file(store, vm))  # of one that was killed; its pid may be somebody else's by now
         if not HostFacts.read(store.sim).has_gui_session:
             await asyncio.sleep(world.pace.start_failure_s)
             raise refusals.no_host_key()
         if asked.flags & {"--vnc", "--vnc-experimental"}:
             words = "-".join(world.random.choices(("apple", "cart", "mini", "fleet", "node", "guest"), k=4))
-            await world.say(f"VNC server is running at vnc://:{words}@127.0.0.1:{world.random.randint(49152, 65535)}")
+            address = f"vnc://:{words}@127.0.0.1:{world.random.randint(49152, 65535)}"
+            is_unseen = "--no-graphics" in asked.flags or "CI" in world.env
+            await world.say(f"VNC server is running at {address}" if is_unseen else f"Opening {address}...")
         touch(folder, world.now())
         return await _run_guest(world, vm, folder, {share.name: share for share in shares})
 
@@ -58,8 +65,6 @@ async def _run_guest(world: World, vm: str, folder: Path, shares: dict[str, Shar
     signals = world.kernel.catch(signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
     guest = Guest(world, vm, folder, shares)
     guest.power_on()
-    halt_file = world.store.sim / "running" / f"{vm}.{HALT_FILE}"
-    halt_file.unlink(missing_ok=True)
     life = asyncio.ensure_future(guest.live())
     signalled = asyncio.ensure_future(signals.get())
     try:
@@ -72,7 +77,7 @@ async def _run_guest(world: World, vm: str, folder: Path, shares: dict[str, Shar
                 await asyncio.sleep(world.pace.power_off_s)
                 guest.powered_off()
                 return 0
-            if halt_file.exists():
+            if halt_file(world.store, vm).exists():
                 guest.halt()
             else:
                 guest.ask_to_shut_down()
@@ -91,6 +96,9 @@ async def _run_guest(world: World, vm: str, folder: Path, shares: dict[str, Shar
 async def stop(world: World, asked: Arguments) -> int:
     vm = asked.names[0]
     left_s = asked.number("--timeout", asked.number("-t", STOP_TIMEOUT_S)) or 0.0
+    world.store.open_local(vm)
+    if not world.store.is_running(vm):
+        return 0
     pid = _pid_of(world, vm)
     world.kernel.signal(pid, signal.SIGINT)
     while left_s > 0:
@@ -109,8 +117,7 @@ async def suspend(world: World, asked: Arguments) -> int:
 
 
 def _pid_of(world: World, vm: str) -> int:
-    if not exists(world.store.local(vm)):
-        raise refusals.missing(vm)
+    world.store.open_local(vm)
     running = read_running(world.store, vm)
     if running is None or not world.store.is_running(vm):
         raise refusals.not_running(vm)

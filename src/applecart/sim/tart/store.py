@@ -1,7 +1,8 @@
 """Tart's home on disk: where VMs, images and half-made things are, and how Tart decides that one exists.
 
 `vms/<name>/`, `cache/OCIs/<host>/<namespace>/<tag or digest>/`, `tmp/` as in Tart; `sim/` is the simulation's own. A folder is
-a VM when its three files are there. Everything is read from disk each time: processes come and go.
+a VM when its three files are there; one with fewer is half a VM, which is not the same as none. Everything is read from disk
+each time: processes come and go.
 """
 
 import os
@@ -15,7 +16,7 @@ import msgspec
 
 from applecart.sim.tart import disk_image, refusals
 from applecart.sim.tart.host_facts import HostFacts
-from applecart.sim.tart.locks import is_locked
+from applecart.sim.tart.locks import Lock, is_locked
 from applecart.sim.tart.remote_names import RemoteName, remote_name
 
 CONFIG, DISK, NVRAM, MANIFEST = "config.json", "disk.img", "nvram.bin", "manifest.json"
@@ -61,10 +62,10 @@ class Store:
     def open(self, name: str) -> Path:
         """The folder of a VM or image that exists."""
         remote = remote_name(name)
-        folder = self.remote(remote) if remote else self.local(name)
-        if not exists(folder):
-            raise refusals.missing(name)
-        return folder
+        return _whole(name, self.remote(remote) if remote else self.local(name))
+
+    def open_local(self, name: str) -> Path:
+        return _whole(name, self.local(name))
 
     def local_names(self) -> list[str]:
         return sorted(folder.name for folder in self.vms.iterdir() if exists(folder))
@@ -98,8 +99,9 @@ class Store:
     def clean_tmp(self) -> None:
         """What every command but pull and clone does first."""
         for entry in self.tmp.iterdir():
-            if not is_locked(entry):
-                remove(entry)
+            with Lock(entry) as lock:
+                if lock.try_take():
+                    remove(entry)
 
     def drop_unreferenced(self) -> None:
         """After a tag moved or went: broken links go, and images that no tag leads to unless pulled by digest."""
@@ -128,6 +130,14 @@ class Store:
 
 def exists(folder: Path) -> bool:
     return all((folder / file).exists() for file in (CONFIG, DISK, NVRAM))
+
+
+def _whole(name: str, folder: Path) -> Path:
+    if not folder.exists():
+        raise refusals.missing(name)
+    if not exists(folder):
+        raise refusals.missing_files(CONFIG, DISK, NVRAM)
+    return folder
 
 
 def read_config(folder: Path) -> VmConfig:

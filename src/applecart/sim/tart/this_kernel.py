@@ -1,6 +1,6 @@
 """The real machine, for the executable: real pids, real signals, real streams.
 
-A killed agent is the process in `sim/agent.pid`, or else whoever started us.
+A killed agent is the process in `sim/agent.pid`, and nobody else: whoever started us may be a person's shell.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from applecart.sim.tart.refusals import Refused
+from applecart.sim.tart.refusals import OTHER, Refused
 
 POLL_S = 0.1
 PIECE_BYTES = 64 << 10
@@ -57,12 +57,17 @@ class ThisKernel:
             os.execv("/bin/sleep", ["sleep", "3600"])
 
     def kill_agent(self) -> None:
-        pid = os.getppid()
+        pid = 0
         with contextlib.suppress(OSError, ValueError):
             pid = int((self._home / "sim" / "agent.pid").read_text())
-        if pid > 1:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+        if pid <= 1:
+            raise Refused(
+                OTHER,
+                "simulated Tart: kill-agent kills the process whose pid is in sim/agent.pid, which has none; "
+                "let whoever starts the agent write it there",
+            )
+        with contextlib.suppress(OSError, OverflowError):
+            os.kill(pid, signal.SIGKILL)
 
 
 class TheseStreams:
@@ -99,5 +104,5 @@ def _write(handle: int, data: bytes) -> None:
 def home_of(env: Mapping[str, str]) -> Path:
     """Never a person's own `~/.tart`: what is simulated needs a place of its own."""
     if not env.get("TART_HOME"):
-        raise Refused(1, "simulated Tart: set TART_HOME to a folder of its own; it never uses ~/.tart")
+        raise Refused(OTHER, "simulated Tart: set TART_HOME to a folder of its own; it never uses ~/.tart")
     return Path(env["TART_HOME"]).absolute()

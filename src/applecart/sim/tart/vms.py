@@ -1,20 +1,24 @@
 """`tart clone`, `set`, `create`, `rename` and `delete`: local VMs, except running them.
 
 A clone copies configuration, nvram and disk and nothing else, shares the blocks of its source, and replaces whatever had its
-name without asking. It keeps its source's hardware identity until `set --random-serial`.
+name without asking. It keeps its source's hardware identity until `set --random-serial`. A VM is deleted file by file: whoever
+is ended in the middle leaves half of it.
 """
 
 import asyncio
 import shutil
+from pathlib import Path
 
 from applecart.sim.tart import disk_image, refusals
 from applecart.sim.tart.arguments import Arguments
 from applecart.sim.tart.disk_image import GB, DiskImage
+from applecart.sim.tart.guest_life import forget_run
 from applecart.sim.tart.identity import fresh_disk_id, fresh_ecid, fresh_mac_address, fresh_serial
 from applecart.sim.tart.locks import Lock
 from applecart.sim.tart.pulling import pull_image
 from applecart.sim.tart.remote_names import remote_name
 from applecart.sim.tart.store import (
+    CONFIG,
     DISK,
     NVRAM,
     VmConfig,
@@ -24,6 +28,7 @@ from applecart.sim.tart.store import (
     touch,
     write_config,
 )
+from applecart.sim.tart.suffering import suffer
 from applecart.sim.tart.world import World
 
 CLONE_BYTES = 64 << 20  # metadata of a copy that shares its blocks
@@ -54,6 +59,7 @@ async def clone(world: World, asked: Arguments) -> int:
         if any(other.mac_address == config.mac_address for other in store.others(name)):
             config.mac_address = fresh_mac_address(world.random)
         write_config(fresh, config)
+        await suffer(world, "clone", asked.names, "during")
         shutil.copyfile(source / NVRAM, fresh / NVRAM)
         disk = disk_image.read(source / DISK)
         disk.id = fresh.name
@@ -123,15 +129,34 @@ async def rename(world: World, asked: Arguments) -> int:
 async def delete(world: World, asked: Arguments) -> int:
     for name in asked.names:
         store = world.store
-        remote = remote_name(name)
-        folder = store.remote(remote) if remote else store.local(name)
-        if not exists(folder):
-            raise refusals.missing(name)
-        if not remote and store.is_running(name):
-            raise refusals.is_running(name)
-        remove(folder)
-        if remote:
+        if remote := remote_name(name):
+            folder = store.remote(remote)
+            if not folder.is_symlink() and not folder.is_dir():
+                raise refusals.missing(name)
+            await _remove(world, folder, asked)
             store.drop_unreferenced()
-        else:
-            remove(store.sim / "files" / f"{name}.json")
+            continue
+        folder = store.local(name)
+        if not (folder / CONFIG).exists():  # Tart asks for the file that it locks, and for no other
+            raise refusals.missing(name)
+        with Lock(folder / CONFIG) as lock:
+            if not await lock.take_unless_held():
+                raise refusals.is_running(name)
+            await _remove(world, folder, asked)
+        forget_run(store, name)
+        remove(store.sim / "files" / f"{name}.json")
     return 0
+
+
+async def _remove(world: World, folder: Path, asked: Arguments) -> None:
+    """By name, which is as good as any order, and the worst for us: our mark goes before Tart's own files."""
+    for number, path in enumerate(_files(folder)):
+        if number == 1:
+            await suffer(world, "delete", asked.names, "during")
+        remove(path)
+        await asyncio.sleep(world.pace.delete_file_s)
+    remove(folder)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [] if folder.is_symlink() else sorted(folder.iterdir())

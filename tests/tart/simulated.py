@@ -15,6 +15,8 @@ from applecart.tart.partials import partial_name
 BINARY = "/usr/local/bin/tart"
 IMAGE = "ghcr.io/acme/runner:15.5"
 DIGEST = "sha256:" + "a" * 64
+OTHER = "ghcr.io/acme/other:1"
+OTHER_DIGEST = "sha256:" + "b" * 64
 GB = 10**9
 
 
@@ -38,10 +40,12 @@ class Scene:
 
     def set_layers(self, **sizes: int) -> None:
         """What the image is made of. A pull takes 10 s per GB."""
+        self.offer(IMAGE, DIGEST, **sizes)
 
+    def offer(self, image: str, digest: str, **layers: int) -> None:
         def change(content: Any) -> None:
-            content.tags[IMAGE] = DIGEST
-            content.layers[DIGEST] = sizes
+            content.tags[image] = digest
+            content.layers[digest] = layers
 
         self.mac.registry.edit(change)
 

@@ -5,13 +5,14 @@ from hypothesis import strategies as st
 from applecart.errors import ApplecartError
 from applecart.secrets import Secret
 from applecart.tart import failures
-from applecart.tart.classify import QUOTED_CHARS, exec_failure, failure, guest_error, quoted, start_failure
+from applecart.tart.classify import LOOKED_AT_CHARS, QUOTED_CHARS, exec_failure, failure, guest_error, quoted, start_failure
 from applecart.tart.mac import Ended
 from tests.secret_guard import SecretGuard
 
 HTTP = 'Error: UnexpectedHTTPStatusCode(when: "pulling manifest", code: {}, details: "{}")'
 HOST_KEY = 'Error Domain=VZErrorDomain Code=-9 "..." UserInfo={NSLocalizedFailureReason=Failed to create new HostKey.}'
 TOO_MANY = "The number of VMs exceeds the system limit (other running VMs: a, b)"
+TOO_SMALL = "Error: LessThanMinimalResourcesError: VM should have 4 CPU cores at minimum (requested 1)"
 
 KNOWN: list[tuple[str, str, int, str, type[ApplecartError]]] = [
     ("get", "vm-1", 2, 'the specified VM "vm-1" does not exist', failures.VmMissing),
@@ -24,6 +25,8 @@ KNOWN: list[tuple[str, str, int, str, type[ApplecartError]]] = [
     ("run", "vm-1", 1, "Failed to create new HostKey", failures.NoGuiSession),
     ("ip", "vm-1", 1, "no IP address found, is your VM running?", failures.NoAddress),
     ("set", "vm-1", 64, "Error: Unknown option '--cpus'", failures.TartRefused),
+    ("set", "vm-1", 1, TOO_SMALL, failures.TartRefused),
+    ("run", "vm-1", 1, TOO_SMALL, failures.TartFailed),  # whatever a guest prints
     ("clone", "golden", 1, "there isn’t enough space", failures.NoSpace),  # noqa: RUF001 (Foundation's apostrophe)
     ("clone", "golden", 1, "There ISN'T ENOUGH space", failures.NoSpace),
     ("pull", "r.io/a:b", 1, "database or disk is full", failures.NoSpace),
@@ -95,6 +98,25 @@ def test_no_secret_is_quoted(secret_guard: SecretGuard) -> None:
     assert "horse" not in shown
     assert "four-words" not in shown
     assert "vnc://:REDACTED@127.0.0.1:5901" in shown
+
+
+def test_half_a_secret_is_not_quoted_either(secret_guard: SecretGuard) -> None:
+    password = Secret("correct-horse-battery")
+    with secret_guard.looking_away():
+        for blanks in range(LOOKED_AT_CHARS - 30, LOOKED_AT_CHARS):
+            shown = quoted(f"it says {password.reveal()} vnc://:four-words@{' ' * blanks}end")
+            assert "battery" not in shown
+            assert "words" not in shown
+
+
+@pytest.mark.parametrize("text", [b"vnc://", b"vnc:// ", b"HTTP/1", b'the specified VM "', b"manifest "])
+@pytest.mark.timeout(20)
+def test_a_guest_cannot_stop_the_agent_by_what_it_prints(text: bytes) -> None:
+    """I13: 128 KiB of `vnc://` held every Pod of the host for 13 seconds, a megabyte for minutes."""
+    said = b"using its control socket " + text * ((1 << 20) // len(text))
+    assert type(exec_failure("vm-1", Ended(1, out=said))) is failures.TartFailed
+    assert type(failure("pull", "r.io/a:b", Ended(1, out=said))) is failures.TartFailed
+    assert guest_error(said.decode()) is None
 
 
 def test_the_reason_of_a_guest_that_died_is_found_although_tart_ended_with_0() -> None:

@@ -12,13 +12,17 @@ import pytest
 from applecart.errors import BadInput, Transient
 from applecart.tart import detached
 from applecart.tart.failures import AlreadyStarted
-from applecart.tart.mac import Mac, RunEnd
+from applecart.tart.known_processes import KnownProcesses
+from applecart.tart.mac import Mac, RunEnd, Session
 from applecart.tart.this_mac import ThisMac
 from tests.tart.real_processes import until, written
 
 pytestmark = pytest.mark.real_time
 
 WAITS = 'echo "$$ runs" ; while [ ! -e "$1" ]; do sleep 0.02; done; exit "$2"'
+
+
+FAILING_PS = ["kill -KILL $$", "echo 'ps: out of memory' >&2; exit 1", "exit 0", "exit 3"]
 
 
 class Place:
@@ -44,6 +48,22 @@ class Place:
 
     def has_ended(self) -> bool:
         return (self.folder / "exit").exists()
+
+
+def with_ps(folder: Path, does: str) -> dict[str, str]:
+    """A PATH on which `ps` is a script of ours."""
+    folder.mkdir(exist_ok=True)
+    (folder / "ps").write_text(f"#!/bin/sh\n{does}\n")
+    (folder / "ps").chmod(0o755)
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+async def read_pid_of(session: Session) -> str:
+    """Of a program that says `<pid> runs`."""
+    said = b""
+    while b" runs" not in said:
+        said += await session.read_out()
+    return said.decode().split()[0]
 
 
 @pytest.fixture
@@ -92,9 +112,10 @@ async def test_it_outlives_the_agent_and_its_end_is_recorded_when_nobody_looks(p
 async def test_an_adopted_program_that_runs_is_watched_to_its_end(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(detached, "LOOK_EVERY_S", 0.02)
     await place.mac.start(place.waits(3), folder=place.folder, log=place.log)
+    pid = await place.pid()
     adopted = await ThisMac().adopt(place.folder)
     assert adopted
-    assert adopted.pid == await place.pid()
+    assert adopted.pid == pid
     end = asyncio.create_task(adopted.wait())
     await place.logged("runs")
     assert not end.done()
@@ -107,8 +128,37 @@ async def test_a_signal_reaches_the_program_and_is_recorded_as_128_and_its_numbe
     """`tart stop` sends SIGINT: a shell that puts its program in the background would make it deaf to that."""
     run = await place.mac.start(place.waits(), folder=place.folder, log=place.log)
     await place.logged("runs")
-    assert place.mac.signal(await place.pid(), number)
+    assert await run.signal(number)
     assert (await run.wait()).code == 128 + number
+    assert not await run.signal(number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+async def test_a_supervisor_outlives_what_a_shutdown_sends_to_everybody(
+    place: Place, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """It must live to record how its program took it."""
+    monkeypatch.setattr(detached, "LOOK_EVERY_S", 0.02)
+    await place.mac.start(place.waits(4), folder=place.folder, log=place.log)
+    await place.logged("runs")
+    os.kill(int((place.folder / "started" / "supervisor").read_text()), number)
+    place.open_gate()
+    adopted = await ThisMac().adopt(place.folder)
+    assert adopted
+    assert (await adopted.wait()).code == 4
+
+
+async def test_a_program_is_recognised_by_an_agent_that_lives_in_another_time_zone(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice a year every host is in another zone than before: its VMs would read as gone."""
+    monkeypatch.setenv("TZ", "EAST-11")
+    await place.mac.start(place.waits(), folder=place.folder, log=place.log)
+    await place.pid()
+    monkeypatch.setenv("TZ", "WEST+7")
+    adopted = await ThisMac().adopt(place.folder)
+    assert adopted
+    assert await adopted.signal(0)
 
 
 async def test_a_folder_starts_one_program_ever(place: Place) -> None:
@@ -161,9 +211,7 @@ async def test_a_program_whose_supervisor_was_too_slow_never_runs(place: Place, 
     monkeypatch.setattr(detached, "PID_WITHIN_S", 0.05)
     slow = place.folder.parent / "slow"
     slow.mkdir()
-    (slow / "ps").write_text(f"#!/bin/sh\nwhile [ ! -e '{slow}/gate' ]; do sleep 0.02; done\n")
-    (slow / "ps").chmod(0o755)
-    env = {"PATH": f"{slow}:{os.environ['PATH']}"}
+    env = with_ps(slow, f"while [ ! -e '{slow}/gate' ]; do sleep 0.02; done; echo Mon Jan 5 04:05:06 2026")
     run = await place.mac.start(["/bin/sh", "-c", "echo ran"], folder=place.folder, log=place.log, env=env)
     assert await ThisMac().adopt(place.folder) is None
     (slow / "gate").touch()
@@ -202,6 +250,82 @@ async def test_a_pid_that_belongs_to_another_process_by_now_is_an_end(place: Pla
     adopted = await place.mac.adopt(place.folder)
     assert adopted
     assert await adopted.wait() == RunEnd(None, None)
+
+
+async def test_whoever_has_the_pid_of_a_dead_program_is_never_signalled(place: Place) -> None:
+    """I7: after a power cut the pid of a dead VM was the agent's own, or another job's VM, and got the VM's power button."""
+    bystander = await place.mac.open(place.waits())
+    pid = await read_pid_of(bystander)
+    for began in ("Mon Jan  5 04:05:06 2009\n", ""):  # before the cut; or the cut tore the file
+        place.folder.mkdir(exist_ok=True)
+        (place.folder / "pid").write_text(pid)
+        (place.folder / "began").write_text(began)
+        adopted = await place.mac.adopt(place.folder)
+        assert adopted
+        assert not await adopted.signal(signal.SIGUSR2)
+        assert await adopted.wait() == RunEnd(None, None)
+    place.open_gate()
+    assert await bystander.wait() == 0
+    await bystander.kill()
+
+
+@pytest.mark.parametrize("does", FAILING_PS)
+async def test_a_look_that_fails_is_no_end(place: Place, monkeypatch: pytest.MonkeyPatch, does: str) -> None:
+    """I7: a ps that the kernel killed for memory read as the death of a VM, which was torn down under its job."""
+    monkeypatch.setattr(detached, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(detached, "EXIT_WRITTEN_WITHIN_S", 0.1)
+    await place.mac.start(place.waits(6), folder=place.folder, log=place.log)
+    await place.logged("runs")
+    asked = place.log.with_name("asked")
+    before = os.environ["PATH"]
+    monkeypatch.setenv("PATH", with_ps(place.log.parent / "bad", f"echo >>'{asked}'; {does}")["PATH"])
+    adopted = await ThisMac().adopt(place.folder)
+    assert adopted
+    end = asyncio.create_task(adopted.wait())
+    await until(lambda: end.done() or (asked.exists() and asked.stat().st_size > 2))
+    assert not end.done()
+    with pytest.raises(Transient, match="cannot be seen"):
+        await adopted.signal(signal.SIGUSR2)
+    monkeypatch.setenv("PATH", before)
+    place.open_gate()
+    assert (await end).code == 6
+
+
+async def test_a_folder_that_cannot_be_read_says_nothing(place: Place) -> None:
+    """An agent out of file handles must not take its VMs for dead."""
+    (place.folder / "exit").mkdir(parents=True)  # EISDIR stands for every error but "there is none"
+    (place.folder / "pid").write_text("2147483646\n")
+    adopted = await place.mac.adopt(place.folder)
+    assert adopted
+    end = asyncio.create_task(adopted.wait())
+    with pytest.raises(Transient, match="cannot be read"):
+        await adopted.signal(signal.SIGUSR2)
+    assert not end.done()
+    end.cancel()
+
+
+@pytest.mark.parametrize("does", ["exit 1", "exit 0", "kill -KILL $$"])
+async def test_a_program_whose_start_cannot_be_recorded_does_not_run(place: Place, does: str) -> None:
+    """Without it any process that gets its pid after a reboot would count as the VM."""
+    env = with_ps(place.log.parent / "bad", does)
+    run = await place.mac.start(["/bin/sh", "-c", "echo ran"], folder=place.folder, log=place.log, env=env)
+    assert (await run.wait()).code == detached.NOT_STARTED
+    assert "ran\n" not in place.log.read_text()
+    assert "its start cannot be recorded" in place.log.read_text()
+
+
+async def test_nothing_is_remembered_of_a_program_that_has_ended(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(detached, "LOOK_EVERY_S", 0.02)
+    known = KnownProcesses()
+    await place.mac.start(place.waits(), folder=place.folder, log=place.log)
+    await place.pid()
+    adopted = await detached.adopt(place.folder, known)
+    assert adopted
+    end = asyncio.create_task(adopted.wait())
+    await until(lambda: known.recognised)
+    place.open_gate()
+    await end
+    assert not known.recognised
 
 
 @pytest.mark.parametrize("text", ["", "x", "0x10", "\0", "9" * 5000, "é"])

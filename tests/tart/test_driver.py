@@ -10,11 +10,12 @@ from applecart.sim.mac import SimulatedMac
 from applecart.tart import failures
 from applecart.tart.classify import guest_error, start_failure
 from applecart.tart.driver import Tart
+from applecart.tart.partials import HELD_S, partial_name
 from applecart.tart.pulls import PullProgress
 from applecart.tart.registry_login import RegistryLogin
 from applecart.tart.run_options import RunOptions, Share
 from applecart.tart.running import running_vms
-from tests.tart.simulated import BINARY, DIGEST, GB, IMAGE, Scene
+from tests.tart.simulated import BINARY, DIGEST, GB, IMAGE, OTHER, OTHER_DIGEST, Scene
 from tests.virtual_time import elapse
 
 
@@ -235,6 +236,27 @@ async def test_a_pull_never_deletes_somebody_elses_image_to_make_room(scene: Sce
     assert "ghcr.io/other/builder:1" in {row.name for row in await scene.tart.list()}
 
 
+@pytest.mark.parametrize("start", ["run", "exec_session"])
+async def test_a_command_that_goes_on_does_not_clean_away_a_pull_that_can_go_on(scene: Scene, start: str) -> None:
+    """It cleans after its start has returned, so a guard that ended with the start was none."""
+    vm = await scene.vm()
+    if start == "exec_session":
+        await scene.tart.run(vm, RunOptions(), **scene.place(vm))
+        await scene.tart.ip(vm, wait_s=30)
+    scene.offer(OTHER, OTHER_DIGEST, b=10 * GB, c=10**15)
+    with pytest.raises(failures.PullStalled):
+        await scene.tart.pull(OTHER)
+    partial = scene.home / "tmp" / partial_name(OTHER)
+    await elapse(2 * HELD_S)
+    if start == "run":
+        await scene.tart.run(vm, RunOptions(), **scene.place(vm))
+    else:
+        session = await scene.tart.exec_session(vm, ["true"], stdin=False, tty=False)
+        await session.wait()
+    await elapse(10)
+    assert partial.exists()
+
+
 async def test_progress_is_told_in_percent(scene: Scene) -> None:
     seen: list[PullProgress] = []
     scene.set_layers(a=10 * GB)
@@ -274,8 +296,9 @@ async def test_every_command_is_told_with_its_outcome_and_its_time(scene: Scene)
     assert [round(took_s, -1) for _, _, took_s in told] == [10, 0, 30, 300, 0]
 
 
-async def test_a_missing_binary_is_a_sentence(scene: Scene) -> None:
+async def test_a_missing_binary_is_a_fault_of_the_host(scene: Scene) -> None:
+    """It may be installed any moment, so no Pod fails of it for good."""
     tart = Tart(scene.mac, "/no/such/program", scene.home, scene.clock)
-    for call in (tart.list(), tart.pull(IMAGE)):
-        with pytest.raises(Exception, match="/no/such/program cannot be started"):
+    for call in (tart.list(), tart.pull(IMAGE), tart.run("vm-1", RunOptions(), **scene.place("vm-1"))):
+        with pytest.raises(failures.TartFailed, match="Tart cannot be run on this host: /no/such/program cannot be started"):
             await call

@@ -35,7 +35,7 @@ def tart(tmp_path: Path, clock: Clock) -> Tart:
     script.chmod(0o755)
     home = tmp_path / "home"
     home.mkdir()
-    return Tart(ThisMac(), str(script), home, clock, Deadlines(get_s=2, pull_stall_s=3))
+    return Tart(ThisMac(), str(script), home, clock, Deadlines(get_s=2))
 
 
 async def test_the_life_of_a_vm_survives_the_agent(tart: Tart, tmp_path: Path, clock: Clock) -> None:

@@ -60,6 +60,12 @@ def test_an_answer_that_is_no_such_json_is_a_sentence(out: bytes) -> None:
         parse_list(out)
 
 
+@pytest.mark.parametrize("size", ["1" + "0" * 400, '"1e400"', '"many"', "-1", "null"])
+def test_a_size_that_is_none_is_unknown(size: str) -> None:
+    assert [row.size_gb for row in parse_list(f'[{{"Name": "vm-1", "Size": {size}}}]'.encode())] == [0.0]
+    assert parse_get(f'{{"CPU": {size.replace("null", "0")}}}'.encode(), "vm-1").cpu == 0
+
+
 @given(st.binary(max_size=300))
 def test_any_bytes_are_a_value_or_a_sentence(out: bytes) -> None:
     for parse in (parse_list, lambda it: parse_get(it, "vm-1")):

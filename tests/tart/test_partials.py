@@ -3,11 +3,13 @@ import fcntl
 import gc
 import os
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from applecart.clock import Clock
+from applecart.errors import ApplecartError
 from applecart.tart.failures import PullStalled
 from applecart.tart.partials import HELD_S, KEPT_S, Partials, partial_name
 from tests.tart.simulated import BINARY, GB, IMAGE, Scene
@@ -27,6 +29,12 @@ async def stalled(scene: Scene) -> None:
     with pytest.raises(PullStalled, match="stood still for 300 s"):
         await scene.tart.pull(IMAGE)
     scene.set_layers(a=10 * GB, b=GB)
+
+
+def set_grown(scene: Scene, hours_ago: float) -> None:
+    at = (scene.clock.now() - timedelta(hours=hours_ago)).timestamp()
+    for path in (*scene.partial.iterdir(), scene.partial):
+        os.utime(path, (at, at))
 
 
 async def foreign_list(scene: Scene) -> None:
@@ -185,6 +193,77 @@ async def test_an_hour_later_it_is_safe_from_our_own_commands_only_and_a_day_lat
     await elapse(KEPT_S - HELD_S)
     await scene.tart.list()
     assert not scene.partial.exists()
+
+
+async def test_its_age_counts_from_its_last_byte_also_for_an_agent_that_never_saw_it_before(scene: Scene) -> None:
+    """An agent that was started anew every day found it new every day, and kept it for ever."""
+    await stalled(scene)
+    scene.tart.close()
+    set_grown(scene, hours_ago=2)
+    scene.tart = scene.agent()
+    await scene.tart.list()
+    assert scene.partial.exists()
+    await foreign_list(scene)
+    assert not scene.partial.exists()
+
+
+async def test_a_day_after_its_last_byte_it_goes_for_a_new_agent_too(scene: Scene) -> None:
+    await stalled(scene)
+    scene.tart.close()
+    set_grown(scene, hours_ago=25)
+    scene.tart = scene.agent()
+    await scene.tart.list()
+    assert not scene.partial.exists()
+
+
+async def test_a_pull_that_came_back_for_it_makes_it_new_although_not_a_byte_came(scene: Scene) -> None:
+    """A registry that is out for a day must not cost what was fetched before."""
+    await stalled(scene)
+    set_grown(scene, hours_ago=25)
+    scene.go_wrong("pull", "fail", times=1)
+    with suppress(ApplecartError):
+        await scene.tart.pull(IMAGE)
+    await foreign_list(scene)
+    assert scene.partial.exists()
+
+
+async def test_what_was_dropped_goes_although_a_command_guarded_it_a_moment_ago(scene: Scene) -> None:
+    await stalled(scene)
+    scene.go_wrong("get", "hang")
+    guarding = asyncio.create_task(scene.tart.get("golden"))
+    await elapse(0)
+    await scene.tart.drop_partials([])
+    assert not scene.partial.exists()
+    guarding.cancel()
+
+
+async def test_what_is_wanted_is_not_dropped(scene: Scene) -> None:
+    await stalled(scene)
+    await scene.tart.drop_partials([IMAGE])
+    await foreign_list(scene)
+    assert scene.partial.exists()
+
+
+async def test_what_is_being_pulled_is_not_dropped(scene: Scene) -> None:
+    await stalled(scene)
+    pull = asyncio.create_task(scene.tart.pull(IMAGE))
+    await elapse(3)
+    await scene.tart.drop_partials([])
+    pull.cancel()
+    await asyncio.gather(pull, return_exceptions=True)
+    await foreign_list(scene)
+    assert scene.partial.exists()
+
+
+async def test_what_was_dropped_and_is_pulled_again_is_kept_as_ever(scene: Scene) -> None:
+    await stalled(scene)
+    somebody = os.open(scene.partial, os.O_RDONLY)
+    fcntl.flock(somebody, fcntl.LOCK_SH)  # so that it could not be cleaned away
+    await scene.tart.drop_partials([])
+    os.close(somebody)
+    await stalled(scene)
+    await foreign_list(scene)
+    assert scene.partial.exists()
 
 
 async def test_what_else_lies_in_tmp_is_cleaned_as_ever(scene: Scene) -> None:

@@ -14,6 +14,20 @@ from tests.tart.real_processes import FOREVER, is_alive, sh, until, written
 pytestmark = pytest.mark.real_time
 
 
+async def hung_until_written(argv: list[str], file: Path) -> str:
+    """Runs it to its deadline, as often as it takes until a loaded machine gets as far as the file before that."""
+    deadline_s = 1.0
+    while not has_line(file):
+        with pytest.raises(DeadlineExceeded, match=f"/bin/sh did not end within {deadline_s:g} s and was killed"):
+            await run_program(argv, deadline_s=deadline_s)
+        deadline_s *= 2
+    return await written(file)
+
+
+def has_line(file: Path) -> bool:
+    return file.exists() and file.read_text().endswith("\n")
+
+
 async def test_a_program_ends_with_its_code_and_both_its_streams() -> None:
     ended = await run_program(sh("echo out; echo err >&2; exit 7"), deadline_s=30)
     assert (ended.code, ended.out, ended.err) == (7, b"out\n", b"err\n")
@@ -56,9 +70,8 @@ def test_a_tail_is_the_end_of_everything_whatever_the_pieces(pieces: list[bytes]
 async def test_a_hung_program_is_killed_at_its_deadline_with_its_children(tmp_path: Path) -> None:
     """Incident 8: one hung call kept a host idle, with nothing to see, while Pods waited for minutes."""
     child = tmp_path / "child"
-    with pytest.raises(DeadlineExceeded, match=r"/bin/sh did not end within 3 s and was killed"):
-        await run_program(sh(f'trap "" INT TERM; (echo $$; {FOREVER}) & echo $! >"$1"; {FOREVER}', str(child)), deadline_s=3)
-    pid = int(await written(child))
+    script = sh(f'trap "" INT TERM; (echo $$; {FOREVER}) & echo $! >"$1"; {FOREVER}', str(child))
+    pid = int(await hung_until_written(script, child))
     await until(lambda: not is_alive(pid))
 
 
@@ -67,9 +80,7 @@ async def test_a_grandchild_in_another_group_that_holds_the_pipe_cannot_hold_us(
     holder = tmp_path / "holder"
     script = f'setsid /bin/sh -c \'echo $$ >"$1"; {FOREVER}\' sh "$1" & while [ ! -s "$1" ]; do :; done; {FOREVER}'
     try:
-        async with asyncio.timeout(20):
-            with pytest.raises(DeadlineExceeded):
-                await run_program(sh(script, str(holder)), deadline_s=3)
+        await hung_until_written(sh(script, str(holder)), holder)
         assert is_alive(int(holder.read_text()))
     finally:
         os.killpg(int(holder.read_text()), signal.SIGKILL)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.tart.pulls import ProgressReader, PullProgress, StallWatch, progress_of, store_bytes
+from applecart.tart.pulls import LONGEST_LINE_BYTES, ProgressReader, PullProgress, StallWatch, progress_of, store_bytes
 
 
 @pytest.mark.parametrize(
@@ -38,10 +38,13 @@ def test_progress_is_the_same_however_the_output_is_cut(cuts: list[int]) -> None
 
 
 def test_a_line_without_end_is_bounded() -> None:
-    reader = ProgressReader()
+    seen: list[PullProgress] = []
+    reader = ProgressReader(seen.append)
     for _ in range(100):
         reader.feed(b"x" * 10_000)
-    assert reader.output_bytes == 1_000_000
+    reader.feed(b"\n")
+    assert reader.output_bytes == 1_000_001
+    assert seen == [PullProgress("x" * LONGEST_LINE_BYTES, None)]
 
 
 def test_stalled_means_nothing_moved_for_the_whole_time() -> None:

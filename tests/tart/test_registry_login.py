@@ -73,6 +73,8 @@ def test_tart_gets_the_login_as_environment_for_that_host_only() -> None:
         config({"ghcr.io": {"password": "hunter2hunter2"}}),
         b'{"auths": {"ghcr.io": {"password": hunter2hunter2}}}',
         b"[" * 100_000,
+        config({"ghcr.io": {"auth": packed("robot:hunter2\0hunter2")}}),
+        config({"ghcr.io": {"username": "ro\0bot", "password": "hunter2hunter2"}}),
     ],
 )
 def test_a_broken_document_is_refused_by_name_and_without_its_content(data: bytes) -> None:
@@ -89,3 +91,4 @@ def test_any_document_gives_a_login_none_or_a_refusal(data: bytes) -> None:
     except BadInput:
         return
     assert login is None or login.username
+    assert login is None or "\0" not in "".join(login.environment().values())

@@ -54,6 +54,17 @@ def test_what_only_mentions_a_vm_does_not_run_it(command: str) -> None:
     assert names(command) == {}
 
 
+def test_a_wrapper_of_another_name_that_becomes_tart_is_known_by_either_name() -> None:
+    """I7: its VMs were not seen, so loginwindow was started anew under them."""
+    wrapper = "/opt/ci/vm-tool"
+    assert names(f"{TART} run vm-1", f"/bin/sh {wrapper} run vm-2", f"{wrapper} run vm-3", binary=wrapper) == {
+        "vm-1": 1,
+        "vm-2": 2,
+        "vm-3": 3,
+    }
+    assert names("/opt/ci/other-tool run vm-1", binary=wrapper) == {}
+
+
 def test_a_binary_in_a_folder_with_a_blank_is_known_by_its_path() -> None:
     path = "/Applications/My Tools/tart"
     assert names(f"{path} run vm-1", binary=path) == {"vm-1": 1}

@@ -2,7 +2,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -53,11 +53,19 @@ async def test_a_session_that_a_signal_ended_reads_as_128_and_its_number() -> No
         assert await session.wait() == 128 + signal.SIGTERM
 
 
-async def test_a_program_that_prints_without_end_waits_for_its_reader() -> None:
-    async with opened(sh("yes 0123456789")) as session:
-        assert b"0123456789" in await session.read_out()
-        first = await session.read_out()
-        assert len(first) <= 128 << 10
+@pytest.mark.parametrize("tty", [False, True])
+async def test_a_program_that_prints_without_end_waits_for_its_reader(tmp_path: Path, tty: bool) -> None:
+    """What nobody reads is held by the program, not by the agent."""
+    printed = tmp_path / "printed"
+    printed.write_text("")
+    lines = f'while echo {"x" * 4095}; do echo >>"$1"; done'
+    async with opened(sh(lines, str(printed)), tty=tty) as session:
+        seen = -1
+        while seen < (lines_held := printed.stat().st_size) or not lines_held:  # waits when two looks see the same
+            seen = lines_held
+            assert lines_held * 4096 <= 1 << 20
+            await asyncio.sleep(0.2)
+        assert await session.read_out()
 
 
 async def test_writing_to_a_program_that_reads_no_longer_is_harmless() -> None:
@@ -134,6 +142,24 @@ async def test_a_terminal_is_killed_like_any_other_and_bad_sizes_are_harmless() 
 async def test_a_program_that_is_missing_is_a_sentence(tty: bool) -> None:
     with pytest.raises(BadInput, match="/no/such/tart cannot be started"):
         await ThisMac().open(["/no/such/tart"], tty=tty)
+
+
+@pytest.mark.parametrize("tty", [False, True])
+async def test_cancelling_at_any_moment_of_the_opening_leaves_nothing(tmp_path: Path, tty: bool) -> None:
+    """A client that went away while its terminal was being opened left a program and two handles for ever."""
+    async with opened(sh("exit 0"), tty=True) as session:
+        await session.wait()
+    await asyncio.sleep(0)
+    before = len(os.listdir("/dev/fd"))
+    for moment in range(16):
+        call = asyncio.create_task(ThisMac().open(sh(f'trap "" HUP; {FOREVER}', str(tmp_path)), tty=tty))
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        call.cancel()
+        with suppress(asyncio.CancelledError):
+            await (await call).kill()
+        assert not [it for it in await ThisMac().processes() if str(tmp_path) in it.command]
+    await until(lambda: len(os.listdir("/dev/fd")) <= before)
 
 
 async def test_no_file_stays_open_after_sessions() -> None:

@@ -30,6 +30,8 @@ REAL = "/usr/local/lib/tart.app/Contents/MacOS/tart"
         (f"{REAL} push ci-job ghcr.io/acme/runner:1", False),
         ("vim clone ci-job", False),
         ("git clone golden ci-job", False),
+        (f"vim notes {BINARY} clone golden ci-job", False),
+        (f"/bin/sh -c supervise {BINARY} set ci-job", False),
         ("", False),
     ],
 )

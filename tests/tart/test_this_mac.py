@@ -1,10 +1,12 @@
 import os
 import signal
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from applecart.tart.mac import Mac
+from applecart.tart.ps import START_JITTER, STARTED
 from applecart.tart.running import running_vms
 from applecart.tart.this_mac import ThisMac
 from tests.tart.real_processes import sh
@@ -12,13 +14,16 @@ from tests.tart.real_processes import sh
 pytestmark = pytest.mark.real_time
 
 
-async def test_processes_hold_ourselves_with_a_start_that_does_not_change() -> None:
+async def test_processes_hold_ourselves_with_a_start_that_does_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
     mac: Mac = ThisMac()
-    first, second = [{it.pid: it for it in await mac.processes()} for _ in range(2)]
-    own = first[os.getpid()]
-    assert "python" in own.command
-    assert own.began.split()[4].isdigit()
-    assert os.getpid() in second
+    starts = []
+    for zone in ("EAST-11", "WEST+7"):  # Tokyo or Texas, summer or winter
+        monkeypatch.setenv("TZ", zone)
+        own = {it.pid: it for it in await mac.processes()}[os.getpid()]
+        assert "python" in own.command
+        starts.append(datetime.strptime(own.began, STARTED).replace(tzinfo=UTC))
+    assert abs(starts[0] - starts[1]) <= START_JITTER
+    assert starts[0] <= datetime.now(UTC) + START_JITTER
 
 
 async def test_a_vm_is_found_among_real_processes_and_its_supervisor_is_not_it(tmp_path: Path) -> None:
@@ -34,8 +39,7 @@ async def test_a_vm_is_found_among_real_processes_and_its_supervisor_is_not_it(t
             pass  # its pid is known a moment before it becomes the program
         assert found.pid == run.pid
     finally:
-        assert run.pid is not None
-        assert mac.signal(run.pid, signal.SIGKILL)
+        assert await run.signal(signal.SIGKILL)
     assert (await run.wait()).code == 128 + signal.SIGKILL
     assert vm not in running_vms(await mac.processes(), "tart")
 

@@ -23,8 +23,10 @@ from applecart.tart.failures import (
     VmNotRunning,
 )
 from applecart.tart.mac import Ended
+from applecart.tart.screen_password import without_screen_password
 
 QUOTED_CHARS = 300  # of Tart's text; an event or a status must stay readable
+LOOKED_AT_CHARS = 16 << 10  # for the 300 that are quoted, with room for white space and for the longest secret
 VM_STATE_CODE = 2  # missing, not running and already running share it
 USAGE_CODE = 64
 REGISTRY_OPS = ("pull", "push")
@@ -32,6 +34,7 @@ REGISTRY_OPS = ("pull", "push")
 _MISSING = re.compile(r'the specified VM "([^"\n]*)" does not exist')
 _NO_SPACE = re.compile(r"isn['’]t enough (?:free )?space|database or disk is full|no space left on device", re.IGNORECASE)  # noqa: RUF001
 _NO_SESSION = re.compile(r"VZErrorDomain Code=-9\b|Failed to create new HostKey", re.IGNORECASE)
+_TOO_SMALL = re.compile(r"LessThanMinimalResourcesError|VM should have .{0,64} at minimum")
 _TOO_MANY = re.compile(r"exceeds the system limit", re.IGNORECASE)
 _STATUS = re.compile(r"(?:\bcode: |\bHTTP(?:/[\d.]+)?(?: status(?: code)?)?:? |\bstatus code:? )(\d{3})\b", re.IGNORECASE)
 _REFUSED = re.compile(
@@ -43,7 +46,6 @@ _BUSY = re.compile(
 )
 _GUEST_ERROR = re.compile(r"guest has stopped the virtual machine due to error: *(.*)")
 _NO_AGENT = re.compile(r"using its control socket\b|is the Tart Guest Agent running\?")
-_VNC_PASSWORD = re.compile(r"vnc://[^@\s]*@")
 
 
 def failure(op: str, target: str, ended: Ended) -> ApplecartError:
@@ -77,14 +79,24 @@ def guest_error(log_tail: str) -> str | None:
 
 def quoted(text: str) -> str:
     """Tart's words, fit for an event: the end of them, on one line, without secrets."""
-    words = " ".join(_VNC_PASSWORD.sub("vnc://:REDACTED@", redact(text)).split())
+    words = " ".join(without_screen_password(redact(_end_of(text))).split())
     return words if len(words) <= QUOTED_CHARS else "..." + words[-(QUOTED_CHARS - 3) :]
+
+
+def _end_of(text: str) -> str:
+    """As much as is looked at: what a guest prints must not stop the agent. A word that the cut splits may be half a secret."""
+    if len(text) <= LOOKED_AT_CHARS:
+        return text
+    first, *rest = text[-LOOKED_AT_CHARS:].split(None, 1) or [""]
+    return rest[0] if rest else first
 
 
 def _judge(op: str, target: str, code: int, text: str) -> ApplecartError:
     said = quoted(text) or "it said nothing"
     if code == USAGE_CODE:
         return TartRefused(f"tart {op} refuses its arguments for {target}, and would again: {said}")
+    if op == "set" and _TOO_SMALL.search(text):
+        return TartRefused(f"VM {target} is smaller than its image allows; raise the Pod's resources: {said}")
     if code == VM_STATE_CODE and (state := _vm_state(op, target, text)):
         return state
     if _NO_SPACE.search(text):

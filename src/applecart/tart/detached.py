@@ -3,6 +3,7 @@
 A small shell supervisor in a session of its own (a `launchctl bootout` of the agent must not reach it, and no `nohup`, which
 fails without a terminal) takes `started`, runs the program with its output in the log, and writes `exit`. The program's own
 process writes `began` and takes `pid` before it becomes the program: whoever else takes `pid` first keeps it from ever running.
+A program that the agent waits for is written down the same way when it holds something that others need (`run_recorded`).
 Only paths and the argv are handed over, as words; nothing is pasted into the script.
 
 The folder is the truth: an agent that comes later adopts what it finds there, and loses nothing by having been dead.
@@ -11,17 +12,19 @@ The folder is the truth: an agent that comes later adopts what it finds there, a
 import asyncio
 import os
 import re
+import shutil
 import subprocess
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from applecart.errors import Transient
+from applecart.errors import ApplecartError, Transient
 from applecart.tart.failures import AlreadyStarted
-from applecart.tart.mac import RunEnd
-from applecart.tart.programs import cannot_start, environment, expect_program
+from applecart.tart.known_processes import KnownProcesses, send
+from applecart.tart.mac import Ended, RunEnd
+from applecart.tart.programs import cannot_start, environment, expect_program, run_program
 
 LOOK_EVERY_S = 1.0  # how late the end of a program is seen that another agent started
 TAKEN_LOOK_S = 0.01  # a shell needs milliseconds to take the folder
@@ -31,12 +34,14 @@ EXIT_LOOK_S = 0.1
 EXIT_WRITTEN_WITHIN_S = 5.0  # a supervisor needs milliseconds from the end of the program to `exit`
 REFUSED = 75  # the supervisor's own code when the folder is taken
 NOT_OURS = 71  # the code of a program that found `pid` taken
+NOT_STARTED = 72  # of one whose start could not be written down: later nobody could tell it from another with its pid
 NOBODY = 0  # the pid of a program that was never started and never will be
 
 # Signals that a shutdown sends to everybody are trapped, not ignored: an ignored one would be ignored by the program too. The
 # program runs in the foreground of its shell for the same reason, and the shell keeps its own remarks out of the log.
 _PROGRAM = (
-    'f=$1; shift; TZ=UTC LC_ALL=C ps -o lstart= -p $$ >"$f/began"; '
+    'f=$1; shift; TZ=UTC LC_ALL=C ps -o lstart= -p $$ >"$f/began" && [ -s "$f/began" ] || '
+    f'{{ echo "not started: its start cannot be recorded (ps failed, or the disk is full)" >&2; exit {NOT_STARTED}; }}; '
     'echo $$ >"$f/.pid.$$" && ln "$f/.pid.$$" "$f/pid" 2>/dev/null; mine=$?; rm -f "$f/.pid.$$"; '
     f'[ $mine = 0 ] && exec "$@"; exit {NOT_OURS}'
 )
@@ -47,15 +52,14 @@ _SUPERVISOR = (
 )
 
 _DIGITS = re.compile(r"[0-9]{1,9}")
-IsAlive = Callable[[int, str], Awaitable[bool]]  # whether the process with this pid and start runs
 
 
 class DetachedRun:
     """What runs, or ran, in one folder."""
 
-    def __init__(self, folder: Path, is_alive: IsAlive, supervisor_ended: asyncio.Event | None = None) -> None:
+    def __init__(self, folder: Path, known: KnownProcesses, supervisor_ended: asyncio.Event | None = None) -> None:
         self._folder = folder
-        self._is_alive = is_alive
+        self._known = known
         self._supervisor_ended = supervisor_ended or asyncio.Event()
         self._is_ours = supervisor_ended is not None
 
@@ -65,8 +69,9 @@ class DetachedRun:
 
     async def wait(self) -> RunEnd:
         while True:
-            if end := await self._end():
-                return end
+            with suppress(ApplecartError):  # not seen is not gone
+                if end := await self._end():
+                    return end
             if self._supervisor_ended.is_set():  # killed, and the program lives
                 await asyncio.sleep(LOOK_EVERY_S)
             else:
@@ -74,34 +79,43 @@ class DetachedRun:
                     async with asyncio.timeout(LOOK_EVERY_S):
                         await self._supervisor_ended.wait()
 
+    async def signal(self, number: int) -> bool:
+        pid = None if recorded_end(self._folder) else self.pid
+        return pid is not None and await self._known.signal(pid, self._began, number)
+
+    @property
+    def _began(self) -> str:
+        return read_text(self._folder / "began")
+
     async def _end(self) -> RunEnd | None:
-        if end := recorded_end(self._folder):
-            return end
         pid = self.pid
+        if end := recorded_end(self._folder):
+            self._known.forget(pid or NOBODY, self._began)
+            return end
         if pid is None and self._is_ours and not self._supervisor_ended.is_set():
             return None  # on its way
-        if pid is not None and await self._is_alive(pid, read_text(self._folder / "began")):
+        if pid is not None and await self._known.is_alive(pid, self._began):
             return None
         # It is gone, and its supervisor may be about to say how.
         for _ in range(round(EXIT_WRITTEN_WITHIN_S / EXIT_LOOK_S)):
-            if recorded_end(self._folder) or not await self._has_supervisor():
+            if recorded_end(self._folder) or not self._has_supervisor():
                 break
             await asyncio.sleep(EXIT_LOOK_S)
         return recorded_end(self._folder) or RunEnd(None, None)
 
-    async def _has_supervisor(self) -> bool:
+    def _has_supervisor(self) -> bool:
         pid = _number(self._folder / "started" / "supervisor")
-        return pid is not None and not self._supervisor_ended.is_set() and await self._is_alive(pid, "")
+        return pid is not None and not self._supervisor_ended.is_set() and send(pid, 0)
 
 
 async def start_detached(
-    argv: Sequence[str], folder: Path, log: Path, env: Mapping[str, str] | None, is_alive: IsAlive
+    argv: Sequence[str], folder: Path, log: Path, env: Mapping[str, str] | None, known: KnownProcesses
 ) -> DetachedRun:
     supervisor = _spawn(argv, folder, log, environment(env))
     ended = _watch(supervisor)
     for _ in range(round(TAKEN_WITHIN_S / TAKEN_LOOK_S)):
         if read_text(folder / "started" / "supervisor") == str(supervisor.pid):
-            return DetachedRun(folder, is_alive, ended)
+            return DetachedRun(folder, known, ended)
         if ended.is_set():
             break
         await asyncio.sleep(TAKEN_LOOK_S)
@@ -110,14 +124,41 @@ async def start_detached(
     raise Transient(f"{argv[0]} was not started in {folder}: its supervisor ended or does not answer; see {log}")
 
 
-async def adopt(folder: Path, is_alive: IsAlive) -> DetachedRun | None:
+async def adopt(folder: Path, known: KnownProcesses) -> DetachedRun | None:
     if not _take_start(folder):
         for _ in range(round(PID_WITHIN_S / TAKEN_LOOK_S)):
             if read_pid(folder) is not None or recorded_end(folder):
                 break
             await asyncio.sleep(TAKEN_LOOK_S)
     _take_pid(folder)  # a supervisor that is this late finds it taken and starts nothing
-    return None if read_pid(folder) == NOBODY else DetachedRun(folder, is_alive)
+    return None if read_pid(folder) == NOBODY else DetachedRun(folder, known)
+
+
+async def run_recorded(
+    argv: Sequence[str],
+    folder: Path,
+    *,
+    deadline_s: float | None,
+    env: Mapping[str, str] | None,
+    on_output: Callable[[bytes], None] | None,
+) -> Ended:
+    """To its end, in a folder where `adopt` finds it if we do not live to see that."""
+    expect_program(argv, environment(env))
+    renew(folder)
+    try:
+        words = ["/bin/sh", "-c", _PROGRAM, "run", str(folder), *argv]
+        return await run_program(words, deadline_s=deadline_s, env=env, on_output=on_output)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def renew(folder: Path) -> None:
+    """It is there and empty, whatever was in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        folder.mkdir(parents=True, mode=0o700)
+    except OSError as error:
+        raise Transient(f"{folder} cannot be made: {error.strerror}") from None
 
 
 def recorded_end(folder: Path) -> RunEnd | None:
@@ -139,10 +180,13 @@ def _number(file: Path) -> int | None:
 
 
 def read_text(file: Path) -> str:
-    """Empty when there is nothing to read."""
-    with suppress(OSError, UnicodeDecodeError):
+    """Empty when there is nothing to read. A file that cannot be looked at says neither."""
+    try:
         return " ".join(file.read_text("utf-8").split())
-    return ""
+    except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
+        return ""
+    except OSError as error:
+        raise Transient(f"{file} cannot be read: {error.strerror}") from None
 
 
 def _take_start(folder: Path) -> bool:

@@ -101,7 +101,7 @@ def _gb(value: Number | None) -> float:
     """Unknown is 0: a size is shown and never decided on."""
     try:
         number = float(value or 0)
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0.0
     return number if 0 <= number < 1e12 else 0.0
 

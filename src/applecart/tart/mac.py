@@ -53,7 +53,10 @@ class Detached(Protocol):
         """Of the program itself; None when it is not known (any more)."""
 
     async def wait(self) -> RunEnd:
-        """Returns once it has ended; at once when it had ended before."""
+        """Returns once it has ended; at once when it had ended before. A look that fails is no end."""
+
+    async def signal(self, number: int) -> bool:
+        """False when it has ended: whoever has its pid by then is never signalled. Raises when that cannot be seen."""
 
 
 class Session(Protocol):
@@ -96,12 +99,15 @@ class Mac(Protocol):
         deadline_s: float | None,
         env: Mapping[str, str] | None = None,
         on_output: Callable[[bytes], None] | None = None,
+        folder: Path | None = None,
     ) -> Ended:
         """Run a program to its end, in a process group of its own.
 
         At the deadline, and when the caller is cancelled, the whole group is killed and its pipes are closed, so that no
         grandchild can hold us (I13); the deadline raises `applecart.errors.DeadlineExceeded`. `env` is added to ours and may
         hold secrets; argv never does. `on_output` sees stdout as it comes. A program that does not exist raises `BadInput`.
+        An agent that is killed meanwhile leaves it running; with a `folder`, which is made new and gone at the end, the next
+        one can `adopt` it there.
         """
 
     async def start(self, argv: Sequence[str], *, folder: Path, log: Path, env: Mapping[str, str] | None = None) -> Detached:

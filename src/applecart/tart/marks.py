@@ -1,8 +1,9 @@
 """Whose a VM is: a mark inside its folder, never its name (I3).
 
 The mark is a file beside Tart's own in `vms/<vm>/`. Tart copies only its own files when it clones and removes the whole folder
-when it deletes, so a mark goes with its VM and never onto another. A VM without a mark is somebody else's, and a mark that
-cannot be read is no mark.
+when it deletes, so a mark goes with its VM and not onto its clones. It does go along when a person renames the VM, or exports
+and imports it: a mark counts only in a VM of the name that it speaks of. A VM without a mark is somebody else's, and a mark
+that cannot be read is no mark.
 """
 
 from datetime import datetime

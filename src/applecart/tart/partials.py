@@ -3,16 +3,18 @@
 Such a pull leaves `tmp/<md5 of its image>`. Every Tart command but pull and clone begins by deleting what nobody has locked in
 `tmp`, so each of ours locks the partials itself for that moment; one that nobody works on is locked all the time, against other
 people's commands too. Our locks are shared ones: a pull waits for them, a moment, and never starts from zero. Nothing here
-deletes anything: a partial that nobody came back for is let go, and the next command cleans it away.
+deletes anything: a partial that nobody came back for, or that is in the way of another, is let go, and the next command cleans
+it away.
 """
 
 import asyncio
 import fcntl
 import hashlib
+import math
 import os
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -67,22 +69,35 @@ class Partials:
         self._clock = clock
         self._held: dict[str, _Lock] = {}
         self._seen_at: dict[str, float] = {}
+        self._left_at: dict[str, float] = {}  # by a pull of ours
+        self._dropped: set[str] = set()
         self._pulling: Counter[str] = Counter()
-        self._guards: list[list[_Lock]] = []  # one per command that may be cleaning right now
+        self._guards: list[dict[str, _Lock]] = []  # one per command that may be cleaning right now
         self._dying = 0  # pulls of ours that are being killed
         self._changed = asyncio.Event()
 
     def keep(self) -> None:
         """Lock every partial that nobody works on, as long as somebody may come back for it."""
-        now = self._clock.monotonic()
         names = {name for name in self._names() if not self._pulling[name]}
-        self._seen_at = {name: self._seen_at.get(name, now) for name in names}
-        wanted = {name for name in names if now - self._seen_at[name] < HELD_S}
+        self._dropped &= names
+        self._seen_at = {name: self._seen_at.get(name, self._clock.monotonic()) for name in names}
+        self._left_at = {name: at for name, at in self._left_at.items() if name in names}
+        wanted = {name for name in names if self._age_s(name) < HELD_S}
         for name in self._held.keys() - wanted:
             self._held.pop(name).release()
         for name in wanted - self._held.keys():
             with suppress(OSError):
                 self._held[name] = _Lock(self._tmp / name)
+
+    def drop(self, wanted: Iterable[str]) -> bool:
+        """Keep only those of these images from now on, until somebody pulls one of the others. False when none was dropped."""
+        kept = {partial_name(image) for image in wanted}
+        going = {name for name in self._names() if name not in kept and not self._pulling[name]}
+        self._dropped |= going
+        for locks in (self._held, *self._guards):
+            for name in locks.keys() & going:
+                locks.pop(name).release()
+        return bool(going)
 
     def let_go(self) -> None:
         while self._held:
@@ -96,6 +111,7 @@ class Partials:
         """
         name = partial_name(image)
         self._pulling[name] += 1
+        self._dropped.discard(name)
         if held := self._held.pop(name, None):
             held.release()
         pull = start()
@@ -115,7 +131,7 @@ class Partials:
             raise
         finally:
             self._pulling[name] -= 1
-            self._seen_at.pop(name, None)  # what it leaves counts as new
+            self._left_at[name] = self._clock.monotonic()
             self.keep()
             self._tell()
 
@@ -134,21 +150,31 @@ class Partials:
             timer.cancel()
             self._end(guard)
 
-    def _end(self, guard: list[_Lock]) -> None:
+    def _end(self, guard: dict[str, _Lock]) -> None:
         if any(it is guard for it in self._guards):
             self._guards = [it for it in self._guards if it is not guard]
-            for lock in guard:
+            for lock in guard.values():
                 lock.release()
             self._tell()
 
-    def _lock_all(self) -> list[_Lock]:
-        now = self._clock.monotonic()
-        locks: list[_Lock] = []
+    def _lock_all(self) -> dict[str, _Lock]:
+        locks: dict[str, _Lock] = {}
         for name in self._names():
-            if now - self._seen_at.setdefault(name, now) < KEPT_S:
+            if self._age_s(name) < KEPT_S:
                 with suppress(OSError):
-                    locks.append(_Lock(self._tmp / name))
+                    locks[name] = _Lock(self._tmp / name)
         return locks
+
+    def _age_s(self, name: str) -> float:
+        """Since a pull of ours ended. Of those that others left, an earlier agent above all, since it last grew: an agent that
+        is started every day must not find them new every day. A clock that was wrong then makes them no younger."""
+        now_s = self._clock.monotonic()
+        if name in self._dropped:
+            return math.inf
+        if name in self._left_at:
+            return now_s - self._left_at[name]
+        seen_s = now_s - self._seen_at.setdefault(name, now_s)
+        return max(seen_s, self._clock.now().timestamp() - _grown_at(self._tmp / name))
 
     def _names(self) -> list[str]:
         with suppress(OSError):
@@ -163,3 +189,12 @@ class Partials:
         """Wake everybody who waits for a change, once."""
         self._changed.set()
         self._changed = asyncio.Event()
+
+
+def _grown_at(partial: Path) -> float:
+    """When anything in it was last written to, by the wall clock; infinitely late when that cannot be told."""
+    try:
+        with os.scandir(partial) as files:
+            return max([partial.lstat().st_mtime, *(file.stat(follow_symlinks=False).st_mtime for file in files)])
+    except OSError:
+        return math.inf

@@ -69,6 +69,8 @@ def login_from_docker_config(data: bytes, host: str, what: str) -> RegistryLogin
     username, password = _unpacked(found.auth, what) if found.auth else (found.username, found.password)
     if not username or not password:
         raise BadInput(f"{what} has no user name or no password for {host}; recreate it with both")
+    if "\0" in username + password:  # an environment cannot hold it, and the host would be blamed
+        raise BadInput(f"{what} has a NUL in its user name or password for {host}; recreate it without")
     return RegistryLogin(host, username, Secret(password))
 
 

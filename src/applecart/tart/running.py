@@ -6,9 +6,11 @@ match exactly: `runner` is not `runner-2`. Our own supervisor carries the whole 
 
 import re
 from collections.abc import Iterable
+from pathlib import PurePath
 
 from applecart.tart.mac import Process
 
+TART = "tart"
 # Options of `tart run` whose value is a word of its own; a person may put them before the name.
 _VALUED = frozenset(
     {"--dir", "--disk", "--rosetta", "--root-disk-opts", "--serial-path", "--net-bridged", "--net-softnet-allow"}
@@ -26,21 +28,24 @@ def running_vms(processes: Iterable[Process], binary_name: str) -> dict[str, Pro
     return found
 
 
+def tart_words(command: str, binary: str) -> list[str] | None:
+    """What Tart was told, when the command is a Tart: called as we call it, or by its own name, which a wrapper becomes."""
+    if command.startswith(f"{binary} "):  # its folder may have a blank in its name
+        return command[len(binary) :].split()
+    words = command.split()
+    if words and _INTERPRETER.fullmatch(words[0]):
+        words = words[1:]
+    return words[1:] if words and PurePath(words[0]).name in (PurePath(binary).name, TART) else None
+
+
 def _vm_of(command: str, binary: str) -> str | None:
-    program, is_run, rest = command.partition(" run ")
-    if not is_run or not (program == binary or _is_program(program, binary.rpartition("/")[2])):
+    told = tart_words(command, binary)
+    if not told or told[0] != "run":
         return None
-    words = iter(rest.split())
+    words = iter(told[1:])
     for word in words:
         if word in _VALUED:
             next(words, None)
         elif not word.startswith("-"):
             return word
     return None
-
-
-def _is_program(program: str, name: str) -> bool:
-    words = program.split()
-    if len(words) == 2 and _INTERPRETER.fullmatch(words[0]):
-        words = words[1:]
-    return len(words) == 1 and words[0].rpartition("/")[2] == name

@@ -11,7 +11,7 @@ import struct
 import termios
 from asyncio.subprocess import SubprocessStreamProtocol
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 
 from applecart.tart.programs import Exits, end, environment, exit_code, expect_program, spawn
 
@@ -120,20 +120,21 @@ async def open_pipes(argv: Sequence[str], env: Mapping[str, str] | None) -> Pipe
 async def open_terminal(argv: Sequence[str], env: Mapping[str, str] | None) -> TerminalSession:
     expect_program(argv, environment(env))
     ours, theirs = os.openpty()
-    try:
-        words = ["/bin/sh", "-c", _IN_TERMINAL, "terminal", os.ttyname(theirs), *argv]
-        transport, streams = await _spawn(words, env, theirs)
-    except BaseException:
-        os.close(ours)
-        raise
-    finally:
-        os.close(theirs)
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(BUFFERED_BYTES, loop)
-    protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
-    source, _ = await loop.connect_read_pipe(lambda: protocol, os.fdopen(os.dup(ours), "rb", 0))
-    flow = asyncio.streams.FlowControlMixin(loop)
-    sink, _ = await loop.connect_write_pipe(lambda: flow, os.fdopen(ours, "wb", 0))
+    async with AsyncExitStack() as undo:  # cancelled at any moment, nothing is left
+        to_program = undo.enter_context(os.fdopen(ours, "wb", 0))
+        with os.fdopen(theirs, "rb", 0):
+            from_program = undo.enter_context(os.fdopen(os.dup(ours), "rb", 0))
+            words = ["/bin/sh", "-c", _IN_TERMINAL, "terminal", os.ttyname(theirs), *argv]
+            transport, streams = await _spawn(words, env, theirs)
+        undo.push_async_callback(end, transport, streams.exited)
+        reader = asyncio.StreamReader(BUFFERED_BYTES, loop)
+        protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+        source, _ = await loop.connect_read_pipe(lambda: protocol, from_program)
+        undo.callback(source.close)
+        flow = asyncio.streams.FlowControlMixin(loop)
+        sink, _ = await loop.connect_write_pipe(lambda: flow, to_program)
+        undo.pop_all()
     return TerminalSession(transport, streams, source, reader, asyncio.StreamWriter(sink, flow, None, loop))
 
 

@@ -7,12 +7,11 @@ touches a `tart run`: that is the VM itself.
 
 import asyncio
 import signal
-from itertools import pairwise
-from pathlib import PurePath
 
 from applecart.clock import Clock
 from applecart.tart.failures import TartHung
 from applecart.tart.mac import Mac, Process
+from applecart.tart.running import tart_words
 
 CHANGING = ("clone", "set", "delete", "stop")
 ENDS_WITHIN_S = 10.0  # a killed process is gone at once, unless the disk below it hangs
@@ -32,10 +31,5 @@ async def end_strays(mac: Mac, clock: Clock, binary: str, vm: str) -> None:
 
 def changes(process: Process, binary: str, vm: str) -> bool:
     """Whether this is a Tart command that makes, changes or removes the VM; cloning from it is none."""
-    words = process.command.split()
-    name = PurePath(binary).name
-    for place, (program, verb) in enumerate(pairwise(words)):
-        if PurePath(program).name in (name, "tart") and verb in CHANGING:
-            arguments = words[place + 2 :]
-            return vm in (arguments[1:] if verb == "clone" else arguments)
-    return False
+    verb, *arguments = tart_words(process.command, binary) or [""]
+    return verb in CHANGING and vm in (arguments[1:] if verb == "clone" else arguments)

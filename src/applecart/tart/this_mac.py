@@ -10,15 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from applecart.errors import Transient
-from applecart.tart.detached import DetachedRun, adopt, start_detached
+from applecart.tart.detached import DetachedRun, adopt, run_recorded, start_detached
 from applecart.tart.guest_connection import connect_guest
+from applecart.tart.known_processes import PS_DEADLINE_S, KnownProcesses, send
 from applecart.tart.mac import Disk, Ended, Process, Session
 from applecart.tart.programs import run_program
-from applecart.tart.ps import PS_ARGV, PS_ENV, is_same_start, normal, parse_processes
+from applecart.tart.ps import PS_ARGV, PS_ENV, parse_processes
 from applecart.tart.sessions import open_pipes, open_terminal
 from applecart.tart.stream_connection import StreamConnection
 
-PS_DEADLINE_S = 10.0  # it takes milliseconds; a host that cannot list its processes cannot do much else
 PS_KEPT_BYTES = 16 << 20  # a process that is cut off the list would read as one that has ended
 IFCONFIG_DEADLINE_S = 5.0
 
@@ -26,7 +26,7 @@ IFCONFIG_DEADLINE_S = 5.0
 class ThisMac:
     def __init__(self, *, binds_to_interface: bool = sys.platform == "darwin") -> None:
         self._binds_to_interface = binds_to_interface
-        self._recognised: set[tuple[int, str]] = set()
+        self._known = KnownProcesses()
 
     async def run(
         self,
@@ -35,14 +35,17 @@ class ThisMac:
         deadline_s: float | None,
         env: Mapping[str, str] | None = None,
         on_output: Callable[[bytes], None] | None = None,
+        folder: Path | None = None,
     ) -> Ended:
+        if folder is not None:
+            return await run_recorded(argv, folder, deadline_s=deadline_s, env=env, on_output=on_output)
         return await run_program(argv, deadline_s=deadline_s, env=env, on_output=on_output)
 
     async def start(self, argv: Sequence[str], *, folder: Path, log: Path, env: Mapping[str, str] | None = None) -> DetachedRun:
-        return await start_detached(argv, folder, log, env, self._is_alive)
+        return await start_detached(argv, folder, log, env, self._known)
 
     async def adopt(self, folder: Path) -> DetachedRun | None:
-        return await adopt(folder, self._is_alive)
+        return await adopt(folder, self._known)
 
     async def open(self, argv: Sequence[str], *, tty: bool = False, env: Mapping[str, str] | None = None) -> Session:
         return await open_terminal(argv, env) if tty else await open_pipes(argv, env)
@@ -51,13 +54,7 @@ class ThisMac:
         return parse_processes(await self._ask(PS_ARGV))
 
     def signal(self, pid: int, number: int) -> bool:
-        if pid <= 0:
-            return False  # to the kernel that would be a whole group
-        try:
-            os.kill(pid, number)
-        except (ProcessLookupError, PermissionError):  # gone; or the pid is another user's process by now
-            return False
-        return True
+        return send(pid, number)
 
     def disk(self, path: Path) -> Disk:
         stat = os.statvfs(path)
@@ -65,17 +62,6 @@ class ThisMac:
 
     async def connect(self, address: str, port: int, *, deadline_s: float) -> StreamConnection:
         return await connect_guest(address, port, deadline_s, self._ifconfig if self._binds_to_interface else None)
-
-    async def _is_alive(self, pid: int, began: str) -> bool:
-        if not self.signal(pid, 0):
-            self._recognised.discard((pid, began))
-            return False
-        if began and (pid, began) not in self._recognised:
-            answer = await run_program(["ps", "-o", "lstart=", "-p", str(pid)], deadline_s=PS_DEADLINE_S, env=PS_ENV)
-            if not is_same_start(normal(answer.out.decode("ascii", "replace")), began):
-                return False
-            self._recognised.add((pid, began))  # no pid is used again between two looks a second apart
-        return True
 
     async def _ifconfig(self) -> str:
         answer = await run_program(["/sbin/ifconfig"], deadline_s=IFCONFIG_DEADLINE_S)

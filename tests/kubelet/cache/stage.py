@@ -88,7 +88,7 @@ class Host:
         return path.read_text() if path.exists() else None
 
     def branch_image(self, entry: Entry) -> Path:
-        return self.root / "branches" / entry.vm / "cache.sparseimage"
+        return self.root / "branches" / entry.uid / "cache.sparseimage"
 
     def image(self, path: Path) -> dict[str, int] | None:
         found = read_image(path) if path.exists() else None

@@ -4,11 +4,13 @@ import logging
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from applecart.clock import Clock
+from applecart.kubelet.cache.volumes import LARGEST_DOWNLOAD
 from applecart.sim.cache_tools import CURL_NO_RANGE, write_image
 from applecart.sim.tart.faults import Fault
-from tests.kubelet.cache.stage import ACCOUNT, CLEAN, GIB, URL, Host, binaries, cas, host, pod
+from tests.kubelet.cache.stage import ACCOUNT, CAP_GIB, CLEAN, GIB, URL, Host, binaries, cas, host, pod
 from tests.virtual_time import elapse
 
 MIB = 1 << 20
@@ -311,4 +313,85 @@ async def test_a_whole_download_that_nobody_moved_is_not_fetched_again(tmp_path:
         assert remote.asked_from == []
         assert here.generation() == "5"
         assert here.mac.cache.disk().free_bytes < 80 * GIB
+        await volumes.aclose()
+
+
+async def test_no_more_is_fetched_than_there_is_room_promised_for(tmp_path: Path, clock: Clock) -> None:
+    """The address is a guest's word: behind it may lie anything, and a full disk costs every account's jobs their work."""
+    largest_bytes = int(LARGEST_DOWNLOAD * CAP_GIB * GIB)
+    async with host(tmp_path, clock) as here:
+        volumes = here.agent()
+        here.put_head(here.entry(), binaries("a"), 5, breaks_at=[300 * MIB])
+        await here.a_job(volumes)
+        await elapse(200)
+        allowed = [int(argv[argv.index("--max-filesize") + 1]) for argv in curls(here)]
+        assert allowed == [largest_bytes, largest_bytes - 300 * MIB]
+        assert here.generation() == "5"
+        await volumes.aclose()
+
+
+@pytest.mark.parametrize("notices", [True, False])
+async def test_a_cache_that_is_larger_than_its_room_goes_and_is_not_asked_for_again(
+    tmp_path: Path, clock: Clock, notices: bool
+) -> None:
+    """Whether curl notices depends on its version and on whether the server tells a length."""
+    async with host(tmp_path, clock) as here:
+        here.put_master(binaries("a"), 3)
+        volumes = here.agent()
+        remote = here.put_head(here.entry(), binaries("b"), 5, size_bytes=21 * GIB)
+        if notices:
+            here.fault(Fault(on="curl", kind="fail", code=63, text="curl: (63) Maximum file size exceeded"))
+        entry = await here.a_job(volumes)
+        await elapse(1200)
+        assert len(curls(here)) == 1
+        assert list((here.root / "_partials" / ACCOUNT / "tuist-cache").iterdir()) == []
+        assert (here.image(here.master()), here.generation()) == (binaries("a"), "3")
+        assert here.told(entry, "volume-head-unverifiable") is None
+        assert remote.asked_from == ([] if notices else [0])
+        await volumes.aclose()
+
+
+async def test_a_head_is_never_read_from_the_next_pod_of_that_name(tmp_path: Path, clock: Clock) -> None:
+    """The folder is found by the VM's name, and the next VM of that name may work for another account."""
+    async with host(tmp_path, clock) as here:
+        here.put_master(binaries("a"), 3)
+        volumes = here.agent()
+        old = await here.a_job(volumes)  # its VM ends before its guest left a head
+        await volumes.finish(old, CLEAN, here.status(old))
+        new = replace(old, uid="uid-of-the-next")
+        here.entries = {new.uid: new}
+        here.share(new).stage({}, "mac-1")
+        await volumes.attach(new, here.share(new))
+        here.put_head(new, binaries("of another account"), 99)
+        await elapse(60)
+        assert curls(here) == []
+        assert here.image(here.master()) == binaries("a")
+        await volumes.aclose()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(on="hdiutil", vm="attach", kind="hang"),
+        Fault(on="hdiutil", vm="attach", kind="fail", text="hdiutil: attach failed - Resource busy"),
+        Fault(on="hdiutil", vm="attach", kind="fail", text="hdiutil: attach failed - Resource temporarily unavailable"),
+    ],
+    ids=["hangs", "busy", "unavailable"],
+)
+async def test_a_whole_download_is_kept_when_only_the_host_was_too_busy_to_look_into_it(
+    tmp_path: Path, clock: Clock, fault: Fault
+) -> None:
+    async with host(tmp_path, clock) as here:
+        volumes = here.agent()
+        here.put_head(here.entry(), binaries("a"), 5)
+        here.fault(fault)
+        entry = await here.a_job(volumes)
+        await elapse(300)
+        assert here.generation() == ""
+        await volumes.finish(entry, CLEAN, here.status(entry))
+        here.put_head(here.entry("next"), binaries("a"), 5)
+        await here.a_job(volumes, "next")
+        await elapse(60)
+        assert here.generation() == "5"
+        assert len(curls(here)) == 1
         await volumes.aclose()

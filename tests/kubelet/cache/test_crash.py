@@ -122,7 +122,7 @@ async def test_killed_anywhere_and_the_pod_gone_a_decision_is_kept_and_nothing_s
 async def test_a_generation_is_never_written_to_another_image_than_its_own(tmp_path: Path, clock: Clock) -> None:
     """Killed between the image and its generation; then a download replaces that image before anybody looks again."""
     calls = await calls_of_a_life(tmp_path / "count", clock)
-    moved = max(number for number, call in enumerate(calls, start=1) if call.startswith("move uid-job-1"))
+    moved = max(number for number, call in enumerate(calls, start=1) if call == "move uid-job-1.sparseimage")
     async with host(tmp_path / "one", clock, cas_gib=8) as here:
         here.put_master(OLD, 3)
         lives = Lives(here)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from applecart.kubelet.cache import digest
-from applecart.kubelet.cache.digest import EMPTY_DIGEST, TooMuchToMeasure, inventory
+from applecart.kubelet.cache import walk
+from applecart.kubelet.cache.digest import EMPTY_DIGEST, inventory
+from applecart.kubelet.cache.walk import TooMuchToMeasure
 
 
 def fill(folder: Path, *names: str, size_bytes: int = 3) -> None:
@@ -78,7 +79,7 @@ def test_pipes_and_links_are_no_compiler_results(tmp_path: Path) -> None:
 
 
 def test_an_image_with_more_files_than_any_cache_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(digest, "MOST_ENTRIES", 3)
+    monkeypatch.setattr(walk, "MOST_ENTRIES", 3)
     fill(tmp_path, *(f"tuist/Binaries/{number}" for number in range(4)))
     with pytest.raises(TooMuchToMeasure):
         inventory(tmp_path)

@@ -2,6 +2,9 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from applecart.api import labels, names
 from applecart.api.containers import Container, EnvVar
@@ -10,6 +13,7 @@ from applecart.api.nodes import Node
 from applecart.api.pods import SUCCEEDED, Pod, PodSpec
 from applecart.clock import Clock
 from applecart.kube.patches import Merge
+from applecart.kubelet.cache import walk
 from tests.kubelet.world import IMAGE, NAMESPACE, NODE, World, world
 
 ACCOUNT = "42"
@@ -62,4 +66,24 @@ async def test_a_root_that_is_not_mounted_costs_the_cache_and_never_the_job(tmp_
         await here.create(job("job-1"))
         await here.until_phase("job-1", SUCCEEDED)
         events = await here.events("job-1")
-        assert any(event.reason == "CacheVolumeSkipped" and "mounted" in event.message for event in events), events
+        assert [event.message for event in events if event.reason == "CacheVolumeSkipped"] == [
+            f"cache volume not attached: the disk for caches is not mounted at {root}"
+        ]
+
+
+async def test_a_pod_goes_although_what_its_guest_left_takes_for_ever_to_look_through(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I5: its finalizer stayed for as long as its guest had made the look through its image last."""
+
+    async def to_thread(*_: Any) -> None:
+        await asyncio.sleep(10.0**7)
+
+    monkeypatch.setattr(walk, "to_thread", to_thread)
+    root = tmp_path / "caches"
+    async with world(tmp_path, clock, f"--runner-cache-root={root}", "--cache-volume-cas-gib=8") as here:
+        here.mac.cache.mount(root, 80 * GIB)
+        here.start_agent()
+        began_s = clock.monotonic()
+        await run_one(here, "job-1", 1)
+        assert clock.monotonic() - began_s < 600

@@ -1,5 +1,6 @@
 """Masters that cost more than they hold."""
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from applecart.sim.mac import Call
 from applecart.sim.tart.faults import Fault
 from tests.kubelet.cache.stage import ACCOUNT, CLEAN, GIB, Host, binaries, cas, host
 from tests.kubelet.killing import AgentKilled, Kill, KillableFiles, KillableMac
+from tests.virtual_time import elapse
 
 CONTENTS = binaries("a", "b") | cas("x") | {"other/notes": 3}
 SMALL_BYTES = EMPTY_BYTES + sum(CONTENTS.values())
@@ -32,8 +34,13 @@ def put_bloated_master(here: Host) -> None:
 
 async def look(here: Host) -> CacheVolumes:
     volumes = here.agent()
-    await volumes.look()
+    await look_again(volumes)
     return volumes
+
+
+async def look_again(volumes: CacheVolumes) -> None:
+    await volumes.look()
+    await volumes.repack()
 
 
 async def test_a_master_that_holds_little_becomes_small_and_stays_the_same(tmp_path: Path, clock: Clock) -> None:
@@ -64,7 +71,7 @@ async def test_a_full_or_a_small_master_is_left_alone_and_looked_at_once(tmp_pat
         here.put_master(binaries("a"), 1, "7", size_bytes=GIB)
         volumes = await look(here)
         calls = len(here.mac.calls)
-        await volumes.look()
+        await volumes.repack()
         assert [call.argv[0] for call in here.mac.calls[calls:]] == ["/usr/bin/stat"]
         assert (size(here), here.master("7").stat().st_size) == (15 * GIB, GIB)
 
@@ -74,15 +81,15 @@ async def test_nothing_is_evicted_for_it_and_nothing_begins_while_a_job_runs(tmp
         put_bloated_master(here)
         volumes = here.agent()
         entry = await here.a_job(volumes)
-        await volumes.look()
+        await look_again(volumes)
         assert untouched(here)
         await volumes.finish(entry, CLEAN, here.status(entry))
         await volumes.attach(here.entry("next"), here.share(here.entry("next")))
         here.mac.cache.other_bytes = 40 * GIB
-        await volumes.look()
+        await look_again(volumes)
         assert untouched(here)
         here.mac.cache.other_bytes = 0
-        await volumes.look()
+        await look_again(volumes)
         assert size(here) == SMALL_BYTES
         await volumes.aclose()
 
@@ -135,7 +142,7 @@ async def test_killed_anywhere_there_is_one_whole_master(tmp_path: Path, clock: 
             kill = Kill(number, "after" if after else "before")
             kill.on_death = here.mac.kill_agent
             try:
-                await here.agent(KillableMac(here.mac, kill), KillableFiles(kill)).look()
+                await look_again(here.agent(KillableMac(here.mac, kill), KillableFiles(kill)))
             except AgentKilled:
                 here.mac.start_agent()
                 assert untouched(here) or here.image(here.master()) == CONTENTS
@@ -157,6 +164,39 @@ async def test_what_a_job_leaves_is_repacked_too(tmp_path: Path, clock: Clock) -
         write_image(here.branch_image(entry), Image(CONTENTS, 15 * GIB))
         assert await volumes.finish(entry, CLEAN, here.status(entry)) is CacheOutcome.PROMOTED
         assert size(here) == 15 * GIB
-        await volumes.look()
+        await look_again(volumes)
         assert (size(here), here.generation()) == (SMALL_BYTES, "7")
         await volumes.aclose()
+
+
+async def test_room_is_kept_while_a_large_cache_is_being_repacked(tmp_path: Path, clock: Clock) -> None:
+    async with host(tmp_path, clock) as here:
+        put_bloated_master(here)
+        here.put_master(binaries("other"), 1, "7", size_bytes=8 * GIB)
+        os.utime(here.master("7"), (1_000_000, 1_000_000))
+        here.fault(Fault(on="ditto", kind="slow", seconds=500.0))
+        volumes = here.agent()
+        task = asyncio.create_task(volumes.run())
+        await elapse(10)
+        here.mac.cache.other_bytes = 34 * GIB
+        await elapse(300)
+        assert [call.argv[0] for call in here.mac.calls].count("/usr/bin/ditto") == 1
+        assert list(volumes.labels()) == [f"tuist.dev/cache-master-{ACCOUNT}"]
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await volumes.aclose()
+        assert len(asyncio.all_tasks()) == 1
+
+
+async def test_a_guest_cannot_keep_us_packing_for_ever(tmp_path: Path, clock: Clock) -> None:
+    """Everything that lies at the top is copied by a program of its own, and a guest may put a million folders there."""
+    async with host(tmp_path, clock) as here:
+        files = {f"folder-{number}/x": 1 for number in range(9)}
+        here.put_master(files, 3, size_bytes=15 * GIB)
+        here.fault(Fault(on="ditto", kind="slow", seconds=600.0, times=None))
+        began_s = clock.monotonic()
+        await look(here)
+        assert clock.monotonic() - began_s < 1900
+        assert (here.image(here.master()), size(here)) == (files, 15 * GIB)
+        assert list((here.root / "_staged").iterdir()) == []
+        assert here.mac.cache.attached == {}

@@ -27,7 +27,7 @@ async def test_a_restart_keeps_the_caches_of_running_vms_and_removes_the_rest(tm
         (here.root / "_staged" / "uid-unknown.sparseimage").write_bytes(b"half")
         volumes = here.agent()
         await volumes.look()
-        assert [path.name for path in (here.root / "branches").iterdir()] == [kept.vm]
+        assert [path.name for path in (here.root / "branches").iterdir()] == [kept.uid]
         assert [path.name for path in (here.root / "_records").iterdir()] == [f"{kept.uid}.json"]
         assert list((here.root / "_converge").iterdir()) == list((here.root / "_staged").iterdir()) == []
         assert here.image(here.branch_image(kept)) == binaries("a")
@@ -119,7 +119,7 @@ async def test_an_image_that_a_dead_agent_left_attached_is_detached(tmp_path: Pa
         assert list((here.root / "_mounts").iterdir()) == []
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"uid": "../x", "vm": "y"}', '{"uid": "uid-job-1", "vm": "../.."}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"uid": "../x", "vm": "y"}', '{"uid": "uid-other", "vm": "y"}'])
 async def test_a_record_that_cannot_be_read_costs_one_cache_and_nothing_else(tmp_path: Path, clock: Clock, text: str) -> None:
     async with host(tmp_path, clock) as here:
         volumes = here.agent()

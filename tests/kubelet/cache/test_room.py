@@ -172,6 +172,25 @@ async def test_neither_a_running_download_nor_a_master_in_use_is_evicted(tmp_pat
         assert here.master().exists()
 
 
+async def test_nothing_goes_when_all_of_it_would_not_be_enough(tmp_path: Path, clock: Clock) -> None:
+    """Every account of a host began cold because something else had filled the disk, and there was no room after all."""
+    async with host(tmp_path, clock) as here:
+        for account in ("1", "2", "3"):
+            here.put_master(binaries(account), 1, account)
+        partials = Layout(here.root).partials(ACCOUNT)
+        partials.mkdir(parents=True)
+        write_image(partials / "0.part", Image(size_bytes=30 * GIB), GIB)
+        here.mac.cache.other_bytes = 61 * GIB  # with everything gone there would be 19 GiB
+        room, masters = a_room(here)
+        assert not room.reserve("a")
+        assert not room.keep_watermark()
+        assert masters.by_last_use() == ["1", "2", "3"]
+        assert partials.exists()
+        here.mac.cache.other_bytes -= GIB
+        assert room.reserve("a")
+        assert masters.by_last_use() == []
+
+
 async def test_a_master_without_notes_is_as_old_as_its_file(tmp_path: Path, clock: Clock) -> None:
     async with host(tmp_path, clock) as here:
         here.put_master(binaries("a"), 1)

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -12,6 +13,7 @@ from applecart.errors import BadInput
 from applecart.kubelet.cache.budget import split
 from applecart.sim.cache_tools import Image, read_image, write_image
 from applecart.sim.tart.faults import Fault
+from applecart.tart.files import Files
 from tests.kubelet.cache.stage import ACCOUNT, CLEAN, FAILED_JOB, GIB, binaries, cas, host, pod
 from tests.virtual_time import elapse
 
@@ -265,7 +267,7 @@ async def test_a_guest_cannot_have_anything_but_its_own_image_promoted(tmp_path:
         await volumes.aclose()
 
 
-@pytest.mark.parametrize("name", ["cache-dirty", "cache-promote-result", "volume-head.json", "volume-upload-ms"])
+@pytest.mark.parametrize("name", ["cache-dirty", "cache-promote-result", "volume-upload-ms"])
 async def test_a_guest_cannot_hold_up_the_agent_with_a_pipe(tmp_path: Path, clock: Clock, name: str) -> None:
     """Weakness 27: a pipe in place of a report would never have ended."""
     async with host(tmp_path, clock) as here:
@@ -276,6 +278,17 @@ async def test_a_guest_cannot_hold_up_the_agent_with_a_pipe(tmp_path: Path, cloc
         path.unlink(missing_ok=True)
         os.mkfifo(path)
         await volumes.finish(entry, CLEAN, here.status(entry))
+        await volumes.aclose()
+
+
+async def test_a_guest_cannot_hold_up_the_agent_with_a_pipe_for_a_head(tmp_path: Path, clock: Clock) -> None:
+    """Weakness 27: it is read while the job runs, so the pipe lies there before the job begins."""
+    async with host(tmp_path, clock) as here:
+        volumes = here.agent()
+        os.mkfifo(here.status(here.entry()) / "volume-head.json")
+        await here.a_job(volumes)
+        await elapse(20)
+        assert len(asyncio.all_tasks()) == 1  # whoever looked for a head has given up
         await volumes.aclose()
 
 
@@ -341,4 +354,49 @@ async def test_an_end_while_the_copy_is_being_made_leaves_nothing(tmp_path: Path
         assert await volumes.finish(entry, CLEAN, here.status(entry)) is CacheOutcome.DISCARDED
         assert list((here.root / "_staged").iterdir()) == list((here.root / "_records").iterdir()) == []
         assert len(asyncio.all_tasks()) == 1
+        await volumes.aclose()
+
+
+async def test_a_job_is_given_its_cache_by_one_at_a_time(tmp_path: Path, clock: Clock) -> None:
+    """One that is being stopped, when it ends at last, is not taken for the one that began meanwhile."""
+    async with host(tmp_path, clock) as here:
+        here.fault(Fault(on="hdiutil", kind="hang", times=None))
+        volumes = here.agent()
+        entry = await here.a_job(volumes)
+        again = asyncio.create_task(volumes.attach(entry, here.share(entry)))
+        await asyncio.sleep(0)
+        volumes.see(pod(), entry, here.share(entry))
+        await again
+        await elapse(5)
+        volumes.see(pod(), entry, here.share(entry))
+        await elapse(5)
+        assert [process.argv[1] for process in here.mac.table.all()] == ["create"]
+        await volumes.aclose()
+
+
+async def test_a_folder_that_a_guest_filled_is_never_removed_on_the_agents_own_loop(tmp_path: Path, clock: Clock) -> None:
+    """A million files took a minute, and for that long nothing else of the host was looked after, heartbeats included."""
+
+    class Watched(Files):
+        removed_at_once: ClassVar[list[Path]] = []
+
+        def remove(self, path: Path) -> None:
+            if path.is_dir() and not path.name.endswith(".going"):
+                self.removed_at_once.append(path)
+            super().remove(path)
+
+    async with host(tmp_path, clock) as here:
+        volumes = here.agent(files=Watched())
+        entry = await here.a_job(volumes, account="")
+        for _ in range(2):  # a second start finds what the first left
+            (here.branch_image(entry) / "full").mkdir(parents=True)
+            await volumes.attach(entry, here.share(entry))
+        (here.branch_image(entry) / "full").mkdir(parents=True)
+        volumes.see(pod(), entry, here.share(entry))
+        await elapse(5)
+        assert here.image(here.branch_image(entry)) == {}
+        (here.branch_image(entry).parent / "full").mkdir()
+        await volumes.finish(entry, CLEAN, here.status(entry))
+        assert Watched.removed_at_once == []
+        assert list((here.root / "branches").iterdir()) == list((here.root / "_staged").iterdir()) == []
         await volumes.aclose()

@@ -9,11 +9,13 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from applecart.errors import ApplecartError
+import msgspec
+
+from applecart.errors import ApplecartError, DeadlineExceeded
 from applecart.kubelet.cache.digest import Inventory
 from applecart.kubelet.cache.download import Download
 from applecart.kubelet.cache.head import ABSENT, Head, NoHead, read_head
-from applecart.kubelet.cache.images import Images
+from applecart.kubelet.cache.images import ImageBusy, Images
 from applecart.kubelet.cache.layout import Layout
 from applecart.kubelet.cache.masters import Masters
 from applecart.kubelet.cache.promotion import loses_cas
@@ -25,7 +27,18 @@ from applecart.tart.files import Files
 HEAD_TRIES = 15  # the guest writes the head right after it got its job
 HEAD_PAUSE_S = 1.0
 
+GONE = NoHead("its VM is gone before it left a volume head")
+
 log = logger(__name__)
+
+
+class Guest(msgspec.Struct, frozen=True):
+    """The one who tells of a cache."""
+
+    account: str
+    status: Path
+    is_there: Callable[[], bool]  # in a VM that works for this account; later the folder may be another Pod's
+    tell_unverifiable: Callable[[str], None]
 
 
 class Converge:
@@ -52,8 +65,8 @@ class Converge:
         self._tasks: set[asyncio.Task[None]] = set()
         self._fetching: set[str] = set()  # accounts
 
-    def begin(self, account: str, status: Path, tell_unverifiable: Callable[[str], None]) -> None:
-        task = asyncio.create_task(self._guarded(account, status, tell_unverifiable), name=f"converge {account}")
+    def begin(self, guest: Guest) -> None:
+        task = asyncio.create_task(self._guarded(guest), name=f"converge {guest.account}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -62,18 +75,19 @@ class Converge:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _guarded(self, account: str, status: Path, tell_unverifiable: Callable[[str], None]) -> None:
+    async def _guarded(self, guest: Guest) -> None:
         try:
-            why = await self._converge(account, status, tell_unverifiable)
+            why = await self._converge(guest)
         except Exception as error:
-            log.warning("a cache was not fetched", account=account, exc_info=error)
+            log.warning("a cache was not fetched", account=guest.account, exc_info=error)
         else:
             if why:
-                log.info("a cache was not fetched", account=account, why=why)
+                log.info("a cache was not fetched", account=guest.account, why=why)
 
-    async def _converge(self, account: str, status: Path, tell_unverifiable: Callable[[str], None]) -> str:
+    async def _converge(self, guest: Guest) -> str:
         """Empty when the master is new, else why it is not."""
-        head = await self._head(status)
+        account = guest.account
+        head = await self._head(guest)
         if isinstance(head, NoHead):
             return head.because
         local = self._masters.generation(account)
@@ -86,14 +100,16 @@ class Converge:
         self._fetching.add(account)
         try:
             image = await self._fetched(account, head)
-            return await self._install(account, head, image, tell_unverifiable)
+            return await self._install(guest, head, image)
         finally:
             self._fetching.discard(account)
             self._room.release(converge_holder(account))
 
-    async def _head(self, status: Path) -> Head | NoHead:
+    async def _head(self, guest: Guest) -> Head | NoHead:
         for _ in range(HEAD_TRIES):
-            head = read_head(status)
+            if not guest.is_there():
+                return GONE
+            head = read_head(guest.status)
             if head != ABSENT:
                 return head
             await asyncio.sleep(HEAD_PAUSE_S)
@@ -125,16 +141,20 @@ class Converge:
         else:
             log.info("a download of a cache is resumed", account=account, file=partial.name)
 
-    async def _install(self, account: str, head: Head, image: Path, tell_unverifiable: Callable[[str], None]) -> str:
+    async def _install(self, guest: Guest, head: Head, image: Path) -> str:
+        account = guest.account
         try:
             found = await self._images.measure(image)
+        except (DeadlineExceeded, ImageBusy) as error:  # of a busy host; the image is whole for all we know
+            return f"it cannot be verified now: {error}"
         except ApplecartError as error:
             self._files.remove(image)  # what cannot be attached now was cut or damaged, and stays so
             return f"it cannot be verified: {error}"
         why = self._refusal(account, head, found)
         if why:
             self._files.remove(image)
-            tell_unverifiable(head.digest)
+            if guest.is_there():
+                guest.tell_unverifiable(head.digest)
             return why
         async with self._masters.lock(account):
             if not self._masters.install(account, image, head.generation, found.has_cas):

@@ -42,37 +42,46 @@ class Finishing:
     async def carry_out(self, branch: Branch) -> CacheOutcome:
         """Nothing of the branch is left when this returns. Harmless to repeat."""
         promoted = branch.step is Step.PROMOTING and await self._promote(branch)
-        self.remove(branch)
+        await self._remove(branch)
         return CacheOutcome.PROMOTED if promoted else CacheOutcome.DISCARDED
 
-    def remove(self, branch: Branch) -> None:
+    async def _remove(self, branch: Branch) -> None:
         """The record last: until then a new agent knows that there is something to remove."""
-        self._files.remove(self._layout.staged(branch.uid))
-        self._files.remove(self._layout.branch(branch.vm))
+        for path in (self._layout.staged, self._layout.set_aside, self._layout.branch):
+            await self._files.remove_aside(path(branch.uid))
         self._records.remove(branch)
 
     async def _promote(self, branch: Branch) -> bool:
+        if branch.image is None:
+            looked_at = await self._look(branch)  # without the lock: the account's next job must not wait for it
+            if looked_at is None:
+                return False
+            branch = looked_at
         async with self._masters.lock(branch.account):
-            if branch.image is None:
-                looked_at = await self._look(branch)
-                if looked_at is None:
-                    return False
-                branch = looked_at
             staged = self._layout.staged(branch.uid)
             if staged.exists():
-                return self._masters.install(branch.account, staged, branch.generation, branch.has_cas)
+                return not self._loses_cas(branch) and self._masters.install(
+                    branch.account, staged, branch.generation, branch.has_cas
+                )
             if image_id(self._layout.master(branch.account)) == branch.image:
                 # An earlier agent died after the image and before its generation.
                 self._masters.complete(branch.account, branch.generation, branch.has_cas)
                 return True
             return False
 
+    def _loses_cas(self, branch: Branch) -> bool:
+        had_cas = self._masters.has_cas(branch.account)
+        if branch.has_cas is None or not loses_cas(is_cas_on=self._is_cas_on, had_cas=had_cas, has_cas=branch.has_cas):
+            return False
+        log.warning("a cache that lost its compiler results is not promoted", uid=branch.uid, account=branch.account)
+        return True
+
     async def _look(self, branch: Branch) -> Branch | None:
         """The record with its image, which is out of the guest's reach; None when it must not become a master."""
         staged = self._layout.staged(branch.uid)
         if not staged.exists() and not staged.is_symlink():
             try:
-                self._files.move(self._layout.branch_image(branch.vm), staged)
+                self._files.move(self._layout.branch_image(branch.uid), staged)
             except FileNotFoundError:
                 return None
         about = log.bind(uid=branch.uid, vm=branch.vm, account=branch.account)
@@ -85,8 +94,5 @@ class Finishing:
                 has_cas = (await self._images.measure(staged)).has_cas
             except ApplecartError as error:
                 about.warning("a cache that cannot be looked into is not promoted", exc_info=error)
-                return None
-            if loses_cas(is_cas_on=True, had_cas=self._masters.has_cas(branch.account), has_cas=has_cas):
-                about.warning("a cache that lost its compiler results is not promoted")
                 return None
         return self._records.write(msgspec.structs.replace(branch, image=image_id(staged), has_cas=has_cas))

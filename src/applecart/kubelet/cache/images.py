@@ -4,13 +4,16 @@ An image is made where no guest reaches and moved to its place when it is whole,
 whole one. Looking into one attaches it read-only and always detaches it again, also when attaching seemed to fail.
 """
 
-import asyncio
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from itertools import count
 from pathlib import Path
+from typing import TypeVar
 
 from applecart.errors import ApplecartError, Transient
 from applecart.kubelet.cache.digest import Inventory, inventory
+from applecart.kubelet.cache.walk import Walk, walked
 from applecart.observe.logs import logger
 from applecart.tart.files import Files
 from applecart.tart.mac import Mac
@@ -22,6 +25,10 @@ QUICK_DEADLINE_S = 30.0  # of programs that touch one inode
 VOLUME_NAME = "TuistCache"
 GUEST_MODE = "0666"  # the guest's user is another one than ours
 
+BUSY = ("resource busy", "resource temporarily unavailable")  # what hdiutil says of images that may well be whole
+
+T = TypeVar("T")
+
 log = logger(__name__)
 
 
@@ -29,12 +36,15 @@ class ImageFailed(Transient):
     """A program that works on images ended with an error."""
 
 
+class ImageBusy(ImageFailed):
+    """It ended with an error that says nothing about the image."""
+
+
 class Images:
     def __init__(self, mac: Mac, files: Files, mounts: Path) -> None:
         self._mac = mac
         self._files = files
         self._mounts = mounts
-        self._attached = 0
 
     async def copy(self, source: Path, target: Path) -> None:
         """One that shares its blocks: as quick for 20 GiB as for one."""
@@ -54,10 +64,16 @@ class Images:
 
     async def measure(self, image: Path) -> Inventory:
         async with self.attached(image) as mount:
-            try:
-                return await asyncio.to_thread(inventory, mount)
-            except OSError as error:
-                raise ImageFailed(f"what {image.name} holds cannot be read: {error.strerror or error}") from None
+            return await self.walk(inventory, mount)
+
+    async def walk(self, what: Callable[[Path, Walk], T], mount: Path) -> T:
+        """Something about the contents of an attached image."""
+        try:
+            return await walked(what, mount)
+        except TimeoutError:
+            raise ImageFailed(f"what {mount.name} holds could not be read in time") from None
+        except OSError as error:
+            raise ImageFailed(f"what {mount.name} holds cannot be read: {error.strerror or error}") from None
 
     async def copy_tree(self, source: Path, target: Path) -> None:
         await self._run("/usr/bin/ditto", str(source), str(target), deadline_s=COPY_DEADLINE_S)
@@ -65,8 +81,7 @@ class Images:
     @asynccontextmanager
     async def attached(self, image: Path, *, is_read_only: bool = True) -> AsyncIterator[Path]:
         """Its contents, as long as the block runs."""
-        self._attached += 1
-        mount = self._mounts / f"{image.stem}-{self._attached}"
+        mount = next(path for number in count() if not (path := self._mounts / f"{image.stem}-{number}").exists())
         self._files.make_folder(mount)
         options = ("-owners", "off", "-nobrowse", "-noverify", "-quiet", "-mountpoint", str(mount))
         try:
@@ -80,9 +95,14 @@ class Images:
         with suppress(ApplecartError):
             await self._run("/usr/bin/hdiutil", "detach", str(mount), "-force", deadline_s=DETACH_DEADLINE_S)
         try:
-            self._files.remove(mount)
-        except OSError as error:  # what is in an attached image is a copy, and mostly read-only: nothing is lost here
-            log.warning("an image stays attached", mount=str(mount), why=str(error.strerror))
+            with os.scandir(mount) as inside:
+                why = "it still holds something" if next(inside, None) else ""
+            if not why:
+                self._files.remove(mount)
+        except OSError as error:
+            why = str(error.strerror)
+        if why:  # what is in an attached image is a copy: nothing is lost here, and removing it could take for ever
+            log.warning("an image stays attached", mount=str(mount), why=why)
 
     async def _open_to_guests(self, image: Path) -> None:
         await self._run("/bin/chmod", GUEST_MODE, str(image), deadline_s=QUICK_DEADLINE_S)
@@ -91,4 +111,5 @@ class Images:
         ended = await self._mac.run(argv, deadline_s=deadline_s)
         if ended.code:
             said = ended.err[-300:].decode("utf-8", "replace").strip()
-            raise ImageFailed(f"{' '.join(argv[:2])} ended with code {ended.code}: {said}")
+            kind = ImageBusy if any(word in said.lower() for word in BUSY) else ImageFailed
+            raise kind(f"{' '.join(argv[:2])} ended with code {ended.code}: {said}")

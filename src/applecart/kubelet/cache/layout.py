@@ -2,12 +2,13 @@
 
     <account>/tuist-cache/master.sparseimage, master.generation    what jobs of the account begin with
     <account>/tuist-cache/master.json                              when it was used last, and what it holds
-    branches/<vm>/cache.sparseimage                                one VM's own copy; the folder is shared with its guest
+    branches/<uid>/cache.sparseimage                               one VM's own copy; the folder is shared with its guest
     _records/<uid>.json                                            what was decided about a branch
     _staged/, _mounts/, _converge/, _partials/                     work under way; only partials are worth keeping
 
 Folders of accounts are numbers and ours begin with an underscore, so neither is taken for the other. Only branches are open
-to guests; nothing that the agent believes lies in one of them.
+to guests; nothing that the agent believes lies in one of them. They are named after the Pod's uid, because the next Pod of the
+same name has a VM of the same name, and what is left of one must never be taken for the other's.
 """
 
 import re
@@ -40,13 +41,15 @@ class Layout:
     def master(self, account: str) -> Path:
         return self.volume(account) / MASTER_IMAGE
 
-    def branch(self, vm: str) -> Path:
-        if Path(vm).name != vm or vm in ("", ".", ".."):
-            raise ValueError(f"{vm!r} is not the name of a VM")
-        return self.branches / vm
+    def branch(self, uid: str) -> Path:
+        return self.branches / _checked(uid)
 
-    def branch_image(self, vm: str) -> Path:
-        return self.branch(vm) / BRANCH_IMAGE
+    def branch_image(self, uid: str) -> Path:
+        return self.branch(uid) / BRANCH_IMAGE
+
+    def set_aside(self, uid: str) -> Path:
+        """Where a folder goes that a guest put in its image's place."""
+        return self.staging / f"{_checked(uid)}.set-aside"
 
     def record(self, uid: str) -> Path:
         return self.records / f"{_checked(uid)}.json"
@@ -58,8 +61,10 @@ class Layout:
         """Per account: an image's digest says what it is named, not what it holds, so no account may finish another's."""
         return self.all_partials / account / VOLUME
 
-    def own_folders(self) -> tuple[Path, ...]:
-        return (self.branches, self.records, self.staging, self.mounts, self.converging, self.all_partials)
+    def missing_folders(self) -> list[Path]:
+        """Of our own; all of them on a disk that was exchanged or formatted while the agent ran."""
+        own = (self.branches, self.records, self.staging, self.mounts, self.converging, self.all_partials)
+        return [folder for folder in own if not folder.is_dir()]
 
     def accounts(self) -> list[str]:
         """Those with a master here."""

@@ -53,9 +53,10 @@ class Materialize:
         generation = await self._clone(branch, account) if account else None
         if generation is None:
             await self._images.create(staged, self._cap_gib)
-        target = self._layout.branch_image(branch.vm)
+        target = self._layout.branch_image(branch.uid)
         if target.is_dir() and not target.is_symlink():
-            self._files.remove(target)  # only a guest made it, and nothing can be moved onto a folder
+            # Only a guest made it, and nothing can be moved onto a folder. It goes with the branch: it may be a large one.
+            self._files.move(target, self._layout.set_aside(branch.uid))
         self._files.move(staged, target)
         self._metrics.materialized(CacheMaterialize.COLD if generation is None else CacheMaterialize.WARM)
         log.info("a job gets its cache volume", uid=branch.uid, vm=branch.vm, account=account, generation=generation)

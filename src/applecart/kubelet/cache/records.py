@@ -71,7 +71,6 @@ class Records:
     def _read(self, path: Path) -> Branch | None:
         try:
             branch = msgspec.json.decode(path.read_bytes(), type=Branch)
-            self._layout.branch(branch.vm)
             if self._layout.record(branch.uid) != path:
                 raise ValueError(f"it is about Pod uid {branch.uid}")
         except (OSError, ValueError) as error:  # msgspec's errors are ValueErrors

@@ -2,12 +2,11 @@
 
 The files of a copy are moved to a fresh image, which takes the master's place only if it holds the same, by its digest, and if
 the master is still the one that was copied. Nothing waits for it: it holds the account's lock only to copy and to swap. macOS's
-own `hdiutil compact` gives almost nothing back.
+own `hdiutil compact` gives almost nothing back. What the image holds is a guest's making, so how long it may take is bounded.
 """
 
 import asyncio
 import os
-import stat
 from pathlib import Path
 
 from applecart.kubelet.cache.budget import GIB
@@ -16,11 +15,13 @@ from applecart.kubelet.cache.layout import Layout
 from applecart.kubelet.cache.masters import Masters
 from applecart.kubelet.cache.records import image_id
 from applecart.kubelet.cache.room import Room
+from applecart.kubelet.cache.walk import Walk
 from applecart.observe.logs import logger
 from applecart.tart.files import Files
 
 WORTH_LOOKING_AT = 0.5  # of the cap: a smaller image costs little
 WORTH_DOING = 0.7  # a master that would keep more than this part of its size is left alone
+DEADLINE_S = 1800.0  # of everything together; a full cache is copied in minutes
 
 log = logger(__name__)
 
@@ -45,7 +46,8 @@ class Repack:
                 return ""  # it needs room before it gives any back
             try:
                 self._looked_at[account] = generation
-                return account if await self._repack(account) else ""
+                async with asyncio.timeout(DEADLINE_S):
+                    return account if await self._repack(account) else ""
             except Exception as error:
                 log.warning("a cache could not be repacked", account=account, exc_info=error)
                 return ""
@@ -64,12 +66,13 @@ class Repack:
             return False
         found = await self._images.measure(copy)
         async with self._images.attached(copy) as source:
-            if await asyncio.to_thread(_used_bytes, source) > WORTH_DOING * before.size_bytes:
+            names, used_bytes = await self._images.walk(_contents, source)
+            if used_bytes > WORTH_DOING * before.size_bytes:
                 return False
             await self._images.create(fresh, self._cap_gib)
             async with self._images.attached(fresh, is_read_only=False) as target:
-                for entry in _entries(source):
-                    await self._images.copy_tree(entry, target / entry.name)
+                for name in names:
+                    await self._images.copy_tree(source / name, target / name)
         if await self._images.measure(fresh) != found:
             raise ImageFailed("a repacked image holds something else than the one it was made from")
         async with self._masters.lock(account):
@@ -92,16 +95,21 @@ class Repack:
         return found.size_bytes if found else 0
 
 
-def _entries(mount: Path) -> list[Path]:
-    """What lies at the top and is the cache's own: the file system's notes begin with a dot, and links lead elsewhere."""
-    found = sorted(path for path in mount.iterdir() if not path.name.startswith("."))
-    return [path for path in found if stat.S_ISDIR(mode := path.lstat().st_mode) or stat.S_ISREG(mode)]
-
-
-def _used_bytes(mount: Path) -> int:
-    total = 0
-    for entry in _entries(mount):
-        total += entry.lstat().st_size
-        for folder, _, files in os.walk(entry):
-            total += sum(os.lstat(os.path.join(folder, name)).st_size for name in files)
-    return total
+def _contents(mount: Path, walk: Walk) -> tuple[list[str], int]:
+    """What lies at the top and is the cache's own, and how much there is in all of it."""
+    top = os.fsencode(mount)
+    names: list[str] = []
+    used_bytes, folders = 0, [top]
+    while folders:
+        folder = folders.pop()
+        for entry in walk.entries(folder):
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if folder == top:
+                if entry.name.startswith(b".") or not (is_folder or entry.is_file(follow_symlinks=False)):
+                    continue  # the file system's own notes, and links, which lead elsewhere
+                names.append(os.fsdecode(walk.remember(entry.name)))
+            if is_folder:
+                folders.append(walk.remember(entry.path))
+            else:
+                used_bytes += entry.stat(follow_symlinks=False).st_size
+    return sorted(names), used_bytes

@@ -2,9 +2,11 @@
 
 Every branch and every download is promised a whole volume's cap, because a sparse image grows to it while nobody looks. To
 keep the promises, unfinished downloads go first, then masters, the one used longest ago first; free space is measured again
-after each. Nothing here waits, so two that ask at once cannot be promised the same bytes.
+after each. Nothing goes when all of it together would not be enough. Nothing here waits, so two that ask at once cannot be
+promised the same bytes.
 """
 
+from contextlib import suppress
 from pathlib import Path
 
 from applecart.kubelet.cache.layout import Layout
@@ -54,19 +56,27 @@ class Room:
             return 0
 
     def _make(self, wanted_bytes: int, sparing: str) -> bool:
-        if self.free_bytes() >= wanted_bytes:
+        free_bytes = self.free_bytes()
+        if free_bytes >= wanted_bytes:
             return True
-        for partial in self._idle_partials():
+        partials, accounts = self._idle_partials(), self._evictable(sparing)
+        images = [file for partial in partials for file in partial.rglob("*")] + [*map(self._layout.master, accounts)]
+        if free_bytes + sum(map(_size_bytes, images)) < wanted_bytes:
+            return False
+        for partial in partials:
             self._files.remove(partial)
             if self.free_bytes() >= wanted_bytes:
                 return True
-        for account in self._masters.by_last_use():
-            if account == sparing or self._masters.lock(account).locked():
-                continue  # being cloned or replaced right now, so it is the last one anybody wants gone
+        for account in accounts:
             self._masters.evict(account)
             if self.free_bytes() >= wanted_bytes:
                 return True
-        return self.free_bytes() >= wanted_bytes
+        return False
+
+    def _evictable(self, sparing: str) -> list[str]:
+        """Not one that is being cloned or replaced right now: it is the last one anybody wants gone."""
+        accounts = self._masters.by_last_use()
+        return [account for account in accounts if account != sparing and not self._masters.lock(account).locked()]
 
     def _idle_partials(self) -> list[Path]:
         try:
@@ -74,6 +84,13 @@ class Room:
         except OSError:
             return []
         return [path for path in found if converge_holder(path.name) not in self._holders]
+
+
+def _size_bytes(image: Path) -> int:
+    """What its removal gives back at most: it may share blocks with others."""
+    with suppress(OSError):
+        return image.lstat().st_size
+    return 0
 
 
 def converge_holder(account: str) -> str:

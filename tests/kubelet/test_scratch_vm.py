@@ -10,10 +10,12 @@ import msgspec
 import pytest
 
 from applecart.clock import Clock
-from applecart.kubelet.scratch_vm import ADDRESS_DEADLINE_S, ScratchVm
+from applecart.kubelet.goldens import Golden, Goldens
+from applecart.kubelet.node.health import NothingFoundOut
+from applecart.kubelet.scratch_vm import ADDRESS_DEADLINE_S, BOOT_DEADLINE_S, LEAVES_WITHIN_S, ScratchVm
 from applecart.sim.mac import Call, SimulatedMac
 from applecart.tart.driver import Tart
-from applecart.tart.failures import NoGuiSession
+from applecart.tart.failures import NoGuiSession, TartFailed
 from applecart.tart.files import Files
 from applecart.tart.home import Home
 from applecart.tart.marks import PodMark, ScratchMark
@@ -21,7 +23,8 @@ from applecart.tart.run_options import RunOptions
 from tests.virtual_time import elapse
 
 IMAGE = "ghcr.io/ci/runner:1"
-GOLDEN = "tuist-golden-0123456789abcdef"
+DIGEST = "ghcr.io/ci/runner@sha256:" + "a" * 64
+GOLDEN = Golden("tuist-golden-0123456789abcdef", DIGEST, was_made=False)
 SCRATCH = "applecart-scratch-mac-1"
 TART = "/usr/local/bin/tart"
 MOST_CALLS = 60  # a check makes fewer; a crash test that never reaches its end would prove nothing
@@ -42,13 +45,15 @@ class Host:
 
     async def make_golden(self) -> "Host":
         await self.tart.pull(IMAGE)
-        await self.tart.clone(IMAGE, GOLDEN)
+        await self.tart.clone(IMAGE, GOLDEN.vm)
         self.mac.calls.clear()
         return self
 
     def agent(self, files: Files | None = None, **options: Any) -> ScratchVm:
-        given = {"before_run": _nothing, "is_idle": lambda: self.is_idle, **options}
-        return ScratchVm(self.mac, self.tart, self.home, files or Files(), self.clock, node="mac-1", state=self.state, **given)
+        files = files or Files()
+        goldens = Goldens(self.tart, self.home, Files(), self.clock, self.state)
+        given = {"clone": goldens.clone, "before_run": _nothing, "is_idle": lambda: self.is_idle, **options}
+        return ScratchVm(self.mac, self.tart, self.home, files, self.clock, node="mac-1", state=self.state, **given)
 
     def rule(self, **rule: object) -> None:
         (self.path / "sim" / "guests.json").write_bytes(msgspec.json.encode([rule]))
@@ -57,7 +62,7 @@ class Host:
         (self.path / "faults.json").write_bytes(msgspec.json.encode({"faults": [fault]}))
 
     def assert_clean(self) -> None:
-        assert self.mac.vms() == [GOLDEN]
+        assert self.mac.vms() == [GOLDEN.vm]
         assert not self.mac.running()
         assert [file for file in self.state.rglob("*") if file.is_file()] == []
 
@@ -75,6 +80,20 @@ async def test_a_host_that_can_boot_a_vm_is_fine_and_nothing_is_left(host: Host)
     assert await host.agent().check(GOLDEN) is None
     assert [boot.vm for boot in host.mac.boots] == [SCRATCH]
     host.assert_clean()
+
+
+@pytest.mark.parametrize("has_intent", [True, False])
+async def test_what_an_interrupted_deletion_left_of_a_scratch_vm_goes_too(host: Host, has_intent: bool) -> None:
+    """Tart deletes file by file: what was left without its mark, or without the file that Tart looks for, stayed for ever."""
+    host.faults(on="delete", kind="crash", when="during", times=2)
+    assert await host.agent().check(GOLDEN) is not None
+    if not has_intent:
+        (host.state / "scratch" / "intent.json").unlink()
+    with suppress(TartFailed):
+        await host.agent().clean_up()
+    await host.agent().clean_up()
+    host.assert_clean()
+    assert not (host.path / "vms" / SCRATCH).exists()
 
 
 async def test_the_scratch_vm_is_marked_and_shares_nothing_with_the_host(host: Host) -> None:
@@ -127,22 +146,25 @@ async def test_a_clone_that_fails_is_a_sentence(host: Host) -> None:
 
 
 async def test_a_golden_that_was_just_collected_says_nothing_about_the_host(host: Host) -> None:
-    assert await host.agent().check("tuist-golden-gone") is None
+    with pytest.raises(NothingFoundOut, match="the golden was just collected"):
+        await host.agent().check(Golden("tuist-golden-gone", DIGEST, was_made=False))
     host.assert_clean()
 
 
 async def test_a_host_with_work_is_not_disturbed(host: Host) -> None:
     host.is_idle = False
-    assert await host.agent().check(GOLDEN) is None
+    with pytest.raises(NothingFoundOut, match="a Pod needs this host"):
+        await host.agent().check(GOLDEN)
     assert not host.mac.boots
     assert not host.mac.calls
 
 
 async def test_a_vm_of_somebody_else_counts_as_work(host: Host, tmp_path: Path) -> None:
-    await host.tart.clone(GOLDEN, "builder")
+    await host.tart.clone(GOLDEN.vm, "builder")
     await host.tart.run("builder", RunOptions(), folder=tmp_path / "run", log=tmp_path / "log")
     await elapse(1)
-    assert await host.agent().check(GOLDEN) is None
+    with pytest.raises(NothingFoundOut, match="other VMs run on this host"):
+        await host.agent().check(GOLDEN)
     assert [boot.vm for boot in host.mac.boots] == ["builder"]
     assert host.mac.running() == ["builder"]
 
@@ -154,15 +176,121 @@ async def test_it_makes_way_when_a_pod_comes(host: Host, clock: Clock) -> None:
     assert host.mac.running() == [SCRATCH]
     host.is_idle = False
     before_s = clock.monotonic()
-    assert await checking is None
+    with pytest.raises(NothingFoundOut, match="a Pod needs this host"):
+        await checking
     assert clock.monotonic() - before_s < 15
     host.assert_clean()
 
 
-@pytest.mark.parametrize("is_of_a_pod", [False, True])
-async def test_a_vm_of_the_scratch_name_that_is_not_ours_is_never_touched(host: Host, clock: Clock, is_of_a_pod: bool) -> None:
-    """I3: a VM is ours by its mark, not by its name."""
-    await host.tart.clone(GOLDEN, SCRATCH)
+async def test_it_does_not_even_start_when_a_pod_comes_while_it_is_cloned(host: Host) -> None:
+    """The host has room for two guests, and a Pod may have begun to boot the second."""
+
+    async def pod_comes(call: Call) -> None:
+        host.is_idle = host.is_idle and call.tart != "clone"
+
+    host.mac.after_call = pod_comes
+    with pytest.raises(NothingFoundOut, match="a Pod needs this host"):
+        await host.agent().check(GOLDEN)
+    assert not host.mac.boots
+    host.assert_clean()
+
+
+async def test_a_boot_that_takes_too_long_altogether_is_ended_and_leaves_nothing(host: Host, clock: Clock) -> None:
+    async def hangs() -> None:
+        await asyncio.Event().wait()
+
+    before_s = clock.monotonic()
+    assert await host.agent(before_run=hangs).check(GOLDEN) == "a scratch VM did not come up within 15 minutes"
+    assert clock.monotonic() - before_s == pytest.approx(BOOT_DEADLINE_S, abs=30)
+    host.assert_clean()
+
+
+async def test_a_check_that_is_cancelled_removes_its_vm_and_takes_little_time_for_it(host: Host, clock: Clock) -> None:
+    host.rule(boot_s=300)
+    for fault in ({}, {"on": "stop", "kind": "hang"}):
+        if fault:
+            host.faults(**fault)
+        agent = host.agent()
+        checking = asyncio.create_task(agent.check(GOLDEN))
+        await elapse(30)
+        assert host.mac.running() == [SCRATCH]
+        before_s = clock.monotonic()
+        checking.cancel()
+        await asyncio.wait([checking])
+        assert checking.cancelled()
+        assert clock.monotonic() - before_s <= LEAVES_WITHIN_S
+        if not fault:
+            host.assert_clean()
+    await host.agent().clean_up()
+    host.assert_clean()
+
+
+async def test_a_clone_of_a_dead_agent_that_still_runs_is_ended_before_anybody_looks(host: Host) -> None:
+    host.faults(on="clone", kind="slow", seconds=120, vm=SCRATCH)
+    checking = asyncio.create_task(host.agent().check(GOLDEN))
+    await elapse(30)
+    host.mac.kill_agent()
+    checking.cancel()
+    await asyncio.wait([checking])
+    host.mac.start_agent()
+    await host.agent().clean_up()
+    await elapse(300)
+    host.assert_clean()
+
+
+async def test_what_is_left_goes_without_any_check_and_is_tried_again_until_it_has(
+    host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    host.rule(boot_s=300)
+    checking = asyncio.create_task(host.agent().check(GOLDEN))
+    await elapse(30)
+    host.mac.kill_agent()
+    checking.cancel()
+    await asyncio.wait([checking])
+    host.mac.start_agent()
+    host.faults(on="delete", kind="fail", text="the disk is sleepy", times=3)
+    tidying = asyncio.create_task(host.agent().keep_tidy())
+    await elapse(60)
+    assert host.mac.vms() == [SCRATCH, GOLDEN.vm]
+    await elapse(600)
+    host.assert_clean()
+    assert [record.message for record in caplog.records].count("a scratch VM is still there") == 1
+    tidying.cancel()
+    await asyncio.wait([tidying])
+
+
+async def test_the_vm_of_a_check_that_is_under_way_is_not_tidied_away(host: Host) -> None:
+    host.rule(boot_s=300)
+    agent = host.agent()
+    tidying = asyncio.create_task(agent.keep_tidy())
+    assert await agent.check(GOLDEN) is None
+    host.assert_clean()
+    tidying.cancel()
+    await asyncio.wait([tidying])
+
+
+async def test_a_scratch_vm_is_told_apart_from_one_that_only_has_its_name(host: Host) -> None:
+    host.rule(boot_s=300)
+    agent = host.agent()
+    assert not agent.ours
+    checking = asyncio.create_task(agent.check(GOLDEN))
+    await elapse(30)
+    assert agent.ours == (SCRATCH,)
+    checking.cancel()
+    await asyncio.wait([checking])
+    await host.tart.clone(GOLDEN.vm, SCRATCH)
+    assert not agent.ours
+
+
+@pytest.mark.parametrize(("is_of_a_pod", "has_intent"), [(False, False), (True, False), (True, True)])
+async def test_a_vm_of_the_scratch_name_that_is_not_ours_is_never_touched(
+    host: Host, clock: Clock, is_of_a_pod: bool, has_intent: bool
+) -> None:
+    """I3: a VM is ours by its mark, not by its name; an intent speaks only for one that nobody else has marked."""
+    await host.tart.clone(GOLDEN.vm, SCRATCH)
+    if has_intent:
+        Files().make_folder(host.state / "scratch")
+        Files().write(host.state / "scratch" / "intent.json", b"{}")
     if is_of_a_pod:
         mark = PodMark("uid", "applecart", "scratch-mac-1", IMAGE, "digest", clock.now())
         host.home.write_mark(SCRATCH, mark, Files())
@@ -231,6 +359,10 @@ class Killer(Files):
         return self.left == 0
 
 
+async def _checked(host: Host, killer: Killer) -> str | None:
+    return await host.agent(killer).check(GOLDEN)
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 async def test_an_agent_that_is_killed_anywhere_leaves_nothing_that_the_next_one_does_not_clear_away(
     tmp_path: Path, clock: Clock, when: str
@@ -240,7 +372,7 @@ async def test_an_agent_that_is_killed_anywhere_leaves_nothing_that_the_next_one
         folder.mkdir()
         host = await Host(folder, clock).make_golden()
         killer = Killer(host, at, when)
-        checking = asyncio.create_task(host.agent(killer).check(GOLDEN))
+        checking = asyncio.create_task(_checked(host, killer))
         await elapse(120)
         checking.cancel()
         with suppress(asyncio.CancelledError):

@@ -35,6 +35,7 @@ class Host:
         deadline_s: float | None,
         env: Mapping[str, str] | None = None,
         on_output: Callable[[bytes], None] | None = None,
+        folder: Path | None = None,
     ) -> Ended:
         self.asked.append(tuple(argv))
         answer = self.programs.get(tuple(argv))

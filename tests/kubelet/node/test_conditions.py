@@ -28,8 +28,8 @@ def said(type_: str, found: Findings, node: Node | None = None) -> NodeCondition
     return next(condition for condition in node_conditions(found, node) if condition.type == type_)
 
 
-def node_that_says(type_: str, status: str, message: str = "") -> Node:
-    condition = NodeCondition(type=type_, status=status, reason="Before", message=message)
+def node_that_says(type_: str, status: str, message: str = "", reason: str = "Before") -> Node:
+    condition = NodeCondition(type=type_, status=status, reason=reason, message=message)
     return Node(metadata=ObjectMeta(name="mac-1"), status=NodeStatus(conditions=(condition,)))
 
 
@@ -83,16 +83,38 @@ def test_a_check_that_stays_silent_is_not_waited_for_for_ever() -> None:
     assert ready(TART, looks(GUI, ""), is_start_over=True).status == "True"
 
 
+@pytest.mark.parametrize("status", ["True", "False"])
+def test_a_check_that_only_ever_failed_has_failed_when_the_start_is_over(status: str) -> None:
+    """A host whose Tart hung was Ready for half a minute after every start: between the end of the start and the second
+    failure."""
+    found = ready(looks(TART, "hangs"), looks(GUI, ""), is_start_over=True, node=node_that_says("Ready", status))
+    assert (found.status, found.reason) == ("False", "TartNotAnswering")
+    assert ready(looks(SCRATCH, "no address"), is_start_over=True).status == "True"
+
+
+def test_a_failure_of_the_scratch_vm_outlives_its_agent_until_the_next_check() -> None:
+    """I11: it is checked once an hour; until then nothing has shown that the host is well again."""
+    broken = node_that_says("Ready", "False", "no address", reason="ScratchVmFailed")
+    for silent in (SCRATCH, looks(SCRATCH, "no address")):
+        found = ready(looks(TART, ""), silent, is_start_over=True, node=broken)
+        assert (found.status, found.reason, found.message) == ("False", "ScratchVmFailed", "no address")
+    assert ready(looks(TART, ""), looks(SCRATCH, ""), node=broken).status == "True"
+    assert ready(looks(TART, ""), node=broken).status == "True"  # no longer checked
+    assert ready(looks(TART, ""), SCRATCH, node=node_that_says("Ready", "False")).status == "True"
+
+
 def test_nobody_waits_for_the_scratch_vm() -> None:
     assert ready(looks(TART, ""), SCRATCH).status == "True"
 
 
 @given(st.lists(st.sampled_from(["", "bad"])), st.lists(st.sampled_from(["", "bad"])), st.booleans())
-def test_ready_is_false_exactly_after_two_failures_in_a_row(tart: list[str], gui: list[str], is_start_over: bool) -> None:
+def test_ready_is_false_exactly_after_two_failures_in_a_row_or_when_nothing_ever_went(
+    tart: list[str], gui: list[str], is_start_over: bool
+) -> None:
     outcomes = (looks(TART, *tart), looks(GUI, *gui))
     failed = any(faults[-FAILURES_NEEDED:] == ["bad"] * FAILURES_NEEDED for faults in (tart, gui))
-    undecided = any("" not in faults for faults in (tart, gui)) and not is_start_over
-    assert ready(*outcomes, is_start_over=is_start_over).status == ("False" if failed or undecided else "True")
+    unproven = any("" not in faults for faults in (tart, gui) if faults or not is_start_over)
+    assert ready(*outcomes, is_start_over=is_start_over).status == ("False" if failed or unproven else "True")
 
 
 def disk(free_percent: float) -> Disk:
@@ -149,3 +171,12 @@ def test_the_pressures_that_cannot_arise_are_said_so_that_describe_shows_them() 
     }
     assert said("MemoryPressure", Findings()).status == said("PIDPressure", Findings()).status == "False"
     assert all(condition.reason for condition in conditions)
+
+
+def test_an_agent_that_cannot_write_its_memory_takes_on_nothing_and_keeps_what_runs() -> None:
+    """I10: on a read-only or full state folder new Pods waited in silence, on a Node that asked for more of them. It is no
+    reason to be unready, which would cost Pods that run their host."""
+    found = Findings(outcomes=[looks(TART, "")], disk=disk(60), state_fault="[Errno 30] Read-only file system: '/var/state'")
+    assert (pressure(found).status, pressure(found).reason) == ("True", "TartKubeletStateNotWritable")
+    assert "Read-only file system" in pressure(found).message
+    assert said("Ready", found).status == "True"

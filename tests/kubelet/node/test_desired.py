@@ -61,8 +61,10 @@ def test_a_new_node_has_the_labels_the_taint_and_the_identity_of_its_host() -> N
 def test_the_offer_is_what_the_flags_say() -> None:
     argv = ["--node-name=mac-7", "--provider-id=vendor://7", "--node-labels=a=b", "--host-cpu=10", "--host-memory-mb=8192"]
     served = ["--tls-cert-file=/a", "--tls-private-key-file=/b", "--client-ca-file=/c", "--kubelet-bind-address=:10251"]
-    assert Offer.of(parse([*argv, "--max-pods=3"], {})) == Offer("mac-7", "vendor://7", {"a": "b"}, 10, 8192, 3)
-    assert Offer.of(parse([*argv, *served], {})).endpoint_port == 10251
+    assert Offer.of(parse([*argv, "--max-pods=3"], {"HOME": "/Users/m1"})) == Offer(
+        "mac-7", "vendor://7", {"a": "b"}, 10, 8192, 3
+    )
+    assert Offer.of(parse([*argv, *served], {"HOME": "/Users/m1"})).endpoint_port == 10251
 
 
 def test_labels_of_other_writers_in_our_domain_are_left_alone() -> None:

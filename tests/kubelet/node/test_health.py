@@ -7,7 +7,14 @@ from contextlib import asynccontextmanager
 from applecart.api.conditions import HOST_BUSY
 from applecart.clock import Clock
 from applecart.errors import DeadlineExceeded
-from applecart.kubelet.node.health import Check, Health, gui_session_exists, scratch_vm_boots, tart_answers
+from applecart.kubelet.node.health import (
+    Check,
+    Health,
+    NothingFoundOut,
+    gui_session_exists,
+    scratch_vm_boots,
+    tart_answers,
+)
 from applecart.secrets import Secret
 from applecart.tart.failures import NoGuiSession
 from tests.kubelet.node.host import Host
@@ -143,6 +150,54 @@ async def test_the_scratch_vm_is_booted_once_an_hour_and_never_beside_another_vm
         scratch.fault = "it got no address within 600 s"
         await elapse(3600 + 301)
         assert says(health, "Ready") == ("False", "ScratchVmFailed")
+
+
+async def test_a_look_that_found_nothing_out_changes_nothing_and_is_tried_again_soon(clock: Clock) -> None:
+    """I11: it was taken for a good word, and a host that could boot no VM was Ready again."""
+    scratch = Thing()
+    scratch.fault = "it got no address within 600 s"
+    async with checked(clock, Host(), scratch_vm_boots(scratch)) as health:
+        await elapse(400)
+        failed = health.outcomes
+        assert says(health, "Ready") == ("False", "ScratchVmFailed")
+        scratch.fault = NothingFoundOut("the registry is out of order")
+        await elapse(4000)
+        assert scratch.looks > 10
+        assert health.outcomes == failed
+        scratch.fault = None
+        await elapse(301)
+        assert says(health, "Ready")[0] == "True"
+
+
+async def test_a_scratch_vm_that_was_left_keeps_the_host_neither_busy_nor_from_being_checked(clock: Clock) -> None:
+    """It kept the host from the very check that would have removed it."""
+    scratch, host = Thing(), Host()
+    host.commands.append("tart run scratch")
+    async with checked(clock, host, scratch_vm_boots(scratch), scratch_vms=lambda: ["scratch"]) as health:
+        await elapse(61)
+        assert scratch.looks == 1
+        assert says(health, "TartKubeletHostBusy")[0] == "False"
+
+
+async def test_a_scratch_vm_may_take_its_time(clock: Clock) -> None:
+    """Its image may take hours to come; what must end keeps its own deadline."""
+    scratch = Thing()
+    scratch.hangs = True
+    async with checked(clock, Host(), scratch_vm_boots(scratch)) as health:
+        await elapse(3 * 3600)
+        assert scratch.looks == 1
+        assert says(health, "Ready")[0] == "True"
+
+
+async def test_a_host_whose_tart_hangs_is_not_ready_at_any_moment_after_a_start(clock: Clock) -> None:
+    """It was for half a minute, in which Pods were bound to it."""
+    tart = Thing()
+    tart.hangs = True
+    async with checked(clock, Host(), tart_answers(tart), gui_session_exists(Thing())) as health:
+        for _ in range(200):
+            await elapse(1)
+            assert says(health, "Ready")[0] == "False"
+        assert says(health, "Ready")[1] == "TartNotAnswering"
 
 
 async def test_full_guests_are_handed_on_and_only_name_themselves_when_the_host_is_short(clock: Clock) -> None:

@@ -39,6 +39,12 @@ def test_a_supervisor_and_its_vm_are_one() -> None:
     assert busy("/bin/sh -c x tart run a", "tart run a") == ["VM a runs"]
 
 
+def test_a_vm_that_is_disregarded_may_run_but_not_be_pushed() -> None:
+    processes = [Process(1, "Mon", "tart run scratch"), Process(2, "Mon", "tart run scratch-2")]
+    assert busy_with(processes, disregarding=["scratch"]) == ["VM scratch-2 runs"]
+    assert busy_with([Process(1, "Mon", "tart push scratch x")], disregarding=["scratch"]) == ["VM scratch is being pushed"]
+
+
 def test_many_are_counted_and_few_are_named() -> None:
     assert in_words(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
 

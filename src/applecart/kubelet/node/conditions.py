@@ -1,8 +1,10 @@
 """What the Node says of itself, derived from what was found out (I11): pure.
 
 Ready follows from checks of outcomes, not from the agent being alive. One failed look is a hiccup, two in a row are a failure,
-one success ends it. Until every check has spoken after a start the Node says what it said before, for a minute at most. Only
-the host's own disk makes DiskPressure: a full guest must not cost the other one its host. A disk that cannot be read changes
+one success ends it. Until every check has spoken after a start the Node says what it said before, for a minute at most; after
+that minute a check that only ever failed has failed. A failure that a new agent finds on its Node stands until the check that
+found it has spoken again, however rare that check is. Only the host's own disk makes DiskPressure, when it is nearly full or
+the agent's memory cannot be written: a full guest must not cost the other one its host. A disk that cannot be read changes
 nothing, and what runs on a host that cannot be read is unknown, which is not idle (I7). Times are set by whoever writes.
 """
 
@@ -62,6 +64,7 @@ class Findings(msgspec.Struct, frozen=True):
     outcomes: Sequence[Outcome] = ()
     is_start_over: bool = False  # checks that are still silent are not waited for any longer
     disk: Disk | None = None  # None: could not be read so far
+    state_fault: str = ""  # why the agent's own memory cannot be written; empty when it can
     guests: Mapping[str, int] = {}  # percentage used, by VM
     works_on: Sequence[str] | None = None  # None: not known
 
@@ -78,7 +81,7 @@ def node_conditions(found: Findings, node: Node | None) -> tuple[NodeCondition, 
 
 
 def _ready(found: Findings, known: NodeCondition | None) -> NodeCondition:
-    failed = [outcome for outcome in found.outcomes if outcome.has_failed]
+    failed = [outcome for outcome in found.outcomes if outcome.has_failed or (found.is_start_over and _never_went(outcome))]
     if failed:
         return _said(READY, FALSE, failed[0].reason, "; ".join(outcome.told() for outcome in failed))
     silent = [outcome.name for outcome in found.outcomes if outcome.is_awaited and not outcome.is_decided]
@@ -86,12 +89,26 @@ def _ready(found: Findings, known: NodeCondition | None) -> NodeCondition:
         if known is not None and known.status != UNKNOWN:
             return known
         return _said(READY, FALSE, reasons.NODE_STARTING, f"the agent has just started and waits for: {', '.join(silent)}")
+    if known is not None and known.status == FALSE and any(_stands(outcome, known) for outcome in found.outcomes):
+        return known
     proven = [outcome.name for outcome in found.outcomes if outcome.was_well]
     return _said(READY, TRUE, reasons.NODE_READY, f"looked at: {', '.join(proven)}" if proven else "")
 
 
+def _never_went(outcome: Outcome) -> bool:
+    """Nothing speaks for the host yet, so there is no Ready to keep for a hiccup."""
+    return outcome.is_awaited and not outcome.was_well and bool(outcome.fault)
+
+
+def _stands(outcome: Outcome, known: NodeCondition) -> bool:
+    return outcome.reason.name == known.reason and not outcome.is_decided and not outcome.is_awaited
+
+
 def _disk_pressure(found: Findings, known: NodeCondition | None) -> NodeCondition:
     disk = found.disk
+    if found.state_fault:  # not a reason to be unready: that would cost the Pods that run their host
+        message = f"the agent's memory cannot be written, so it takes on no Pod: {found.state_fault}"
+        return _said(DISK_PRESSURE, TRUE, reasons.STATE_NOT_WRITABLE, message)
     if disk is None:
         if known is not None and known.status != UNKNOWN:
             return known

@@ -13,19 +13,25 @@ from applecart.kubelet.node.advertised import Advertised, LabelSource
 from applecart.kubelet.node.desired import Offer
 from applecart.kubelet.node.facts import Facts, HostFacts, read_facts
 from applecart.kubelet.node.guest_disks import GuestDisks, full
-from applecart.kubelet.node.health import Check, Health, gui_session_exists, scratch_vm_boots, tart_answers
+from applecart.kubelet.node.health import (
+    Check,
+    Health,
+    NothingFoundOut,
+    gui_session_exists,
+    scratch_vm_boots,
+    tart_answers,
+)
 from applecart.kubelet.node.keeper import NodeKeeper
 from applecart.kubelet.node.lease import NodeLease
 from applecart.kubelet.options import Options
 from applecart.kubelet.pods.guests import KnownGuests
 from applecart.kubelet.pods.host import Host
 from applecart.kubelet.scratch_vm import ScratchVm
-from applecart.observe.logs import logger
 from applecart.tart.mac import Ended
 
+WRITE_TEST = "write-test"  # a file in the agent's own folder
+WRITE_TEST_DATA = b"Written again and again, to see whether the journal could be.\n" * 64  # as much as an entry
 GUEST_DF_S = 15.0  # a guest that does not answer by then is left out
-
-log = logger(__name__)
 
 
 class Registration:
@@ -41,6 +47,7 @@ class Registration:
             host.clock,
             node=host.node,
             state=options.state_dir,
+            clone=host.goldens.clone,
             before_run=host.gui.ensure,
             is_idle=self._is_idle,
         )
@@ -53,6 +60,8 @@ class Registration:
             guest_disks=GuestDisks(self._running_vms, self._execute),
             on_guest_disks=self._guest_disks_seen,
             our_vms=lambda: [entry.vm for entry in host.journal if entry.stage in (Stage.BOOTING, Stage.RUNNING)],
+            scratch_vms=lambda: self._scratch.ours,
+            write_state=lambda: host.files.write(options.state_dir / WRITE_TEST, WRITE_TEST_DATA),
         )
         offer = msgspec.structs.replace(Offer.of(options), endpoint_port=endpoint_port)
         self.keeper = NodeKeeper(
@@ -76,7 +85,8 @@ class Registration:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for work in (self.lease.run, self.keeper.run, self.health.run, self._clean_up):
+            # Also where no scratch VM is booted any longer: an earlier agent may have left one.
+            for work in (self.lease.run, self.keeper.run, self.health.run, self._scratch.keep_tidy):
                 group.create_task(work())
 
     def _label_sources(self) -> list[LabelSource]:
@@ -97,18 +107,8 @@ class Registration:
         try:
             golden = await self._host.goldens.ensure(image)
         except ApplecartError as error:  # a registry's fault is not the host's (I12)
-            log.warning("the image of the scratch VM cannot be had, so nothing was found out", exc_info=error)
-            return None
-        return await self._scratch.check(golden.vm)
-
-    async def _clean_up(self) -> None:
-        """A scratch VM that an earlier agent left would take one of the host's two places."""
-        if self._options.scratch_vm_image:
-            return  # every check begins with it
-        try:
-            await self._scratch.clean_up()
-        except (ApplecartError, OSError) as error:
-            log.warning("a scratch VM of an earlier agent is still there", exc_info=error)
+            raise NothingFoundOut(f"image {image} of the scratch VM cannot be had: {error}") from error
+        return await self._scratch.check(golden)
 
     async def _tart_answers(self) -> None:
         """While a pull runs or can go on, the store speaks for Tart: listing would clean up after the pull."""

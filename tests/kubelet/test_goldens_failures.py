@@ -7,6 +7,7 @@ import pytest
 
 from applecart.api.names import golden_vm
 from applecart.clock import Clock
+from applecart.kubelet.golden_making import VmInTheWay
 from applecart.sim.mac import SimulatedMac
 from applecart.tart.failures import NoSpace, TartFailed
 from applecart.tart.files import Files
@@ -62,9 +63,23 @@ async def test_a_vm_of_a_goldens_name_that_is_not_ours_is_never_replaced(agent: 
     assert digest is not None
     await agent.tart.clone(digest, golden_vm(digest))
     (agent.mac.home / "vms" / golden_vm(digest) / "note").write_text("mine")
-    with pytest.raises(TartFailed, match=f"tart delete {golden_vm(digest)}"):
+    with pytest.raises(VmInTheWay, match=f"tart delete {golden_vm(digest)}"):
         await agent.goldens.ensure(IMAGE)
     assert (agent.mac.home / "vms" / golden_vm(digest) / "note").exists()
+
+
+@pytest.mark.parametrize("gone", [("applecart.json",), ("applecart.json", "config.json"), ("nvram.bin",)], ids="-".join)
+async def test_the_rest_of_a_golden_whose_deletion_was_cut_short_is_not_in_the_way(agent: Agent, gone: tuple[str, ...]) -> None:
+    """Tart deletes file by file. Without the mark, which went first, the rest was nobody's, and the image could not be used."""
+    golden = await agent.goldens.ensure(IMAGE)
+    fault(agent.mac, on="delete", kind="crash")
+    with pytest.raises(TartFailed):
+        await agent.goldens.remove(golden.vm, mark_of(agent, golden))
+    for file in gone:
+        (agent.mac.home / "vms" / golden.vm / file).unlink()
+    assert (await agent.goldens.ensure(IMAGE)).was_made
+    assert agent.home.vms()[0].mark is not None
+    assert list((agent.state / "deleting").iterdir()) == []
 
 
 @pytest.mark.parametrize("verb", ["pull", "clone"])

@@ -2,7 +2,7 @@
 
 The parts run side by side, each in its own task: the heartbeat and the Node wait for nothing on the host, the Pods' workers
 for nobody else's VM. Everything the agent knows is on disk or in the API, so it may be killed at any moment; ending it, or
-starting a newer one, touches no VM.
+starting a newer one, touches no VM of a Pod.
 """
 
 import asyncio
@@ -132,7 +132,7 @@ class Agent:
         while True:
             try:
                 return await self.host.goldens.settle()
-            except ApplecartError as error:
+            except (ApplecartError, OSError) as error:  # a full disk above all: the host's Pods need the agent all the same
                 failures += 1
                 log.warning("goldens that were left half made cannot be finished yet", exc_info=error)
             await asyncio.sleep(SETTLE_PACE.wait_s(failures, self.host.clock.random))

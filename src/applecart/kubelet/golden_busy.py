@@ -15,11 +15,11 @@ class Busy:
     def __init__(self) -> None:
         self._vms: Counter[str] = Counter()
         self._images: Counter[ImageRef] = Counter()
-        self._going: dict[str, asyncio.Event] = {}
+        self._going: dict[str, asyncio.Event] = {}  # names of VMs and of images
 
     @property
     def vms(self) -> frozenset[str]:
-        """Goldens being made, or cloned from."""
+        """Goldens being made or cloned from, and VMs being cloned."""
         return frozenset(self._vms)
 
     @property
@@ -38,21 +38,22 @@ class Busy:
             yield
 
     @contextmanager
-    def going(self, vm: str) -> Iterator[bool]:
-        """Around a removal. False: somebody works with the VM, or it goes already; keep away."""
-        if vm in self._vms or vm in self._going:
+    def going(self, name: str) -> Iterator[bool]:
+        """Around a removal. False: somebody works with the VM, or it goes already; keep away. Of an image, which has many
+        names, the caller knows whether somebody works with it."""
+        if name in self._vms or name in self._going:
             yield False
             return
-        gone = self._going[vm] = asyncio.Event()
+        gone = self._going[name] = asyncio.Event()
         try:
             yield True
         finally:
-            del self._going[vm]
+            del self._going[name]
             gone.set()
 
-    async def settled(self, vm: str) -> None:
-        """Returns when nobody is removing the VM. Take it with `vm` before anything else runs."""
-        while (going := self._going.get(vm)) is not None:
+    async def settled(self, name: str) -> None:
+        """Returns when nobody is removing it. Take it with `vm` before anything else runs."""
+        while (going := self._going.get(name)) is not None:
             await going.wait()
 
 

@@ -1,7 +1,7 @@
 """The two long steps to a golden: pull an image, clone it. Each can be killed anywhere and begun again.
 
 Before a pull stands the ledger, before a clone the intent; `settle` finishes what an agent that died left half done. Whatever
-bears neither our mark nor our intent is in the way and stays there: a person must move it (I3).
+bears neither our mark nor our intent nor a tombstone is in the way and stays there: a person must move it (I3).
 """
 
 from datetime import timedelta
@@ -9,6 +9,7 @@ from datetime import timedelta
 from applecart.api.names import golden_vm
 from applecart.clock import Clock
 from applecart.kubelet.garbage.ledger import Ledger
+from applecart.kubelet.garbage.tombstones import Tombstones
 from applecart.kubelet.golden_busy import Busy
 from applecart.kubelet.golden_intents import Intent, Intents
 from applecart.kubelet.golden_marks import golden_mark
@@ -27,9 +28,21 @@ INTENT_KEPT = timedelta(hours=1)  # far longer than a clone may take; whatever i
 log = logger(__name__)
 
 
+class VmInTheWay(TartFailed):
+    """A VM that is not ours has the name of a golden; only a person may remove it."""
+
+
 class Maker:
     def __init__(
-        self, tart: Tart, home: Home, files: Files, clock: Clock, ledger: Ledger, intents: Intents, shelf: Shelf
+        self,
+        tart: Tart,
+        home: Home,
+        files: Files,
+        clock: Clock,
+        ledger: Ledger,
+        intents: Intents,
+        shelf: Shelf,
+        tombstones: Tombstones,
     ) -> None:
         self._tart = tart
         self._home = home
@@ -38,6 +51,7 @@ class Maker:
         self._ledger = ledger
         self._intents = intents
         self._shelf = shelf
+        self._tombstones = tombstones
 
     async def pull(self, image: ImageRef, login: RegistryLogin | None, on_progress: OnProgress | None) -> str:
         """The digest name it led to. Nothing is fetched when the store has what the tag leads to now."""
@@ -58,7 +72,7 @@ class Maker:
             return
         if (earlier := self._intents.get(vm)) is not None and await self._finish(earlier):
             return
-        self._make_way(vm)
+        await self._make_way(vm)
         self._intents.write(Intent(digest, image, self._clock.now()))
         try:
             await self._tart.clone(digest, vm)
@@ -78,16 +92,6 @@ class Maker:
                 if self._clock.now() - intent.began_at > INTENT_KEPT:
                     self._intents.remove(intent.vm)
 
-    def _drop_if_broken(self, vm: str) -> bool:
-        """A golden that lacks files can never be cloned; it is made again when it is next wanted."""
-        found = self._home.vm(vm)
-        if found is None or found.is_whole or golden_mark(found) is None:
-            return False
-        log.error("a golden lacks files of a VM and was removed", vm=vm)
-        self._files.remove(found.path)
-        self._shelf.changed()
-        return True
-
     async def _finish(self, intent: Intent) -> bool:
         """True when the golden is complete now."""
         await end_strays(self._tart.mac, self._clock, self._tart.binary, intent.vm)
@@ -102,10 +106,18 @@ class Maker:
         self._intents.remove(intent.vm)
         return self._shelf.find(intent.digest) is not None
 
-    def _make_way(self, vm: str) -> None:
-        if self._home.vm(vm) is None or self._drop_if_broken(vm):
+    async def _make_way(self, vm: str) -> None:
+        """Nothing has the golden's name when this returns."""
+        found = self._home.vm(vm)
+        if found is None:
             return
-        raise TartFailed(
-            f"VM {vm} is in the way of a golden: it bears no mark of this agent, so it is not replaced; "
-            f"look at it and remove it with `tart delete {vm}`"
-        )
+        if self._tombstones.is_rest(vm):
+            await end_strays(self._tart.mac, self._clock, self._tart.binary, vm)  # a delete that outlived its agent
+        elif found.is_whole or golden_mark(found) is None:
+            raise VmInTheWay(
+                f"VM {vm} is in the way of a golden: it bears no mark of this agent, so it is not replaced; "
+                f"look at it and remove it with `tart delete {vm}`"
+            )
+        log.error("a golden lacks files and is removed", vm=vm)
+        await self._tombstones.delete(self._tart, vm)
+        self._shelf.changed()

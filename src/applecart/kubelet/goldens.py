@@ -53,7 +53,7 @@ class Goldens:
         self._tart = tart
         self._home = home
         self._shelf = Shelf(home, files, clock)
-        self._maker = Maker(tart, home, files, clock, self.ledger, Intents(state, files), self._shelf)
+        self._maker = Maker(tart, home, files, clock, self.ledger, Intents(state, files), self._shelf, self.tombstones)
         self._pulls: Shared[str, PullProgress] = Shared()
         self._makings: Shared[None, None] = Shared()
 
@@ -70,32 +70,49 @@ class Goldens:
         policy = policy or default_policy(ref)
         if policy not in (ALWAYS, IF_NOT_PRESENT, NEVER):
             raise BadInput(f"imagePullPolicy {policy!r} of image {image} is not Always, IfNotPresent or Never")
+
+        async def fetch() -> str:
+            if policy == NEVER:
+                raise ImageMissing(f"image {image} is not on this host, and imagePullPolicy Never forbids to pull it")
+            return await self._pulls.join(ref.pull_name, lambda tell: self._pull(ref, login, tell), on_progress)
+
         with self.busy.image(ref):
-            digest = ref.digest_name or (None if policy == ALWAYS else self._digest_here(image, ref))
-            if digest is not None and await self._take(digest, image):
-                return Golden(golden_vm(digest), digest, was_made=False)
-            if digest is None or self._home.digest_of(parse(digest)) is None:
-                if policy == NEVER:
-                    raise ImageMissing(f"image {image} is not on this host, and imagePullPolicy Never forbids to pull it")
-                digest = await self._pulls.join(ref.pull_name, lambda tell: self._pull(ref, login, tell), on_progress)
-            return await self._from_store(digest, image)
+            digest = ref.digest_name or (None if policy == ALWAYS else self._digest_here(image, ref)) or await fetch()
+            with self.busy.image(parse(digest)):
+                # An image that is being deleted is still to be seen. Tart would fetch it again for the clone: without a login,
+                # and without anybody who notices when it stands still.
+                await self.busy.settled(digest)
+                if await self._take(digest, image):
+                    return Golden(golden_vm(digest), digest, was_made=False)
+                if self._home.digest_of(parse(digest)) is None:
+                    digest = await fetch()
+                return await self._from_store(digest, image)
 
     async def clone(self, golden: Golden, vm: str) -> None:
         """Make a VM from a golden. Whatever goes wrong, the golden stays; `ensure` replaces one that is broken."""
         await self.busy.settled(golden.vm)
         with self.busy.vm(golden.vm):
-            await self._with_room(f"the clone of VM {vm}", lambda: self._tart.clone(golden.vm, vm))
+            await self.busy.settled(vm)  # a late removal of an older VM of this name would take the new one
+            with self.busy.vm(vm):
+                await self._with_room(f"the clone of VM {vm}", lambda: self._tart.clone(golden.vm, vm))
 
     async def remove(self, vm: str, judged: GoldenMark) -> bool:
         """Delete a golden unless somebody used it since it was judged."""
         with self.busy.going(vm) as may_go:
             if not may_go or self._home.mark(vm) != judged:
                 return False
-            self.tombstones.put(vm)
-            await self._tart.delete(vm)
-            self.tombstones.lift(vm)
+            await self.tombstones.delete(self._tart, vm)
             self._shelf.changed()
             return True
+
+    async def remove_image(self, digest: str) -> bool:
+        """Delete an image that this agent pulled, unless something is being made of it."""
+        if digest in self.busy_digests() or digest not in self.ledger.pulled():
+            return False
+        with self.busy.going(digest) as may_go:
+            if may_go:
+                await self._tart.delete(digest)
+            return may_go
 
     async def settle(self) -> None:
         """Finish or undo what an agent that died left half done; at the start and with every collection."""

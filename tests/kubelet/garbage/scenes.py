@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
+from applecart.api import names
 from applecart.api.names import golden_vm
 from applecart.clock import EPOCH
 from applecart.kubelet.garbage.scene import Found, PodHere, Scene
@@ -29,9 +30,9 @@ def vm(name: str, mark: Mark | None = None, *, is_whole: bool = True) -> LocalVm
     return LocalVm(name, Path("/store/vms") / name, 1 << 30, ago(1), mark, is_whole)
 
 
-def pod_vm(uid: str, name: str = "") -> LocalVm:
-    name = name or f"ci-{uid}"
-    return vm(name, PodMark(uid, "ci", name.removeprefix("ci-"), f"{REPOSITORY}:15", digest("a"), ago(1)))
+def pod_vm(uid: str, pod: str = "", namespace: str = "ci") -> LocalVm:
+    pod = pod or uid
+    return vm(names.pod_vm(namespace, pod), PodMark(uid, namespace, pod, f"{REPOSITORY}:15", digest("a"), ago(1)))
 
 
 def golden(letter: str, used_hours_ago: float, *images: str, is_whole: bool = True) -> LocalVm:
@@ -66,8 +67,8 @@ _marks = st.none() | _pod_marks | _golden_marks | st.builds(ScratchMark, _times)
 def _vms(draw: st.DrawFn) -> LocalVm:
     mark = draw(_marks)
     own = golden_vm(mark.digest) if isinstance(mark, GoldenMark) and mark.digest not in ("", "a b") else ""
-    names = st.sampled_from(["ci-job", "ci-job-2", "builder", golden_vm(digest("a"))])
-    return vm(draw(st.just(own) if own and draw(st.booleans()) else names), mark, is_whole=draw(st.booleans()))
+    others = st.sampled_from(["ci-job", "ci-job-2", "builder", "applecart-scratch-mac-1", golden_vm(digest("a"))])
+    return vm(draw(st.just(own) if own and draw(st.booleans()) else others), mark, is_whole=draw(st.booleans()))
 
 
 _pods = st.builds(PodHere, _uids, _images, st.just("") | _letters.map(digest), st.booleans())

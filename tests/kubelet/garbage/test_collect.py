@@ -1,6 +1,7 @@
 """The collector at work on a simulated Mac: removes what is ours and useless, and nothing else, whatever goes on meanwhile."""
 
 import asyncio
+import os
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from applecart.tart.marks import PodMark
 from tests.kube.embedded_api import serving
 from tests.kubelet.agents import IMAGE, fault
 from tests.kubelet.garbage.hosts import CollectingHost, bind, pod_vms, pods_of, run_vm
+from tests.tart.hostile_folders import DEEP, few_handles_and_frames, nest
 from tests.virtual_time import elapse
 
 # Whose VM goes
@@ -42,10 +44,61 @@ async def test_a_vm_goes_when_its_pod_left_the_api_and_stays_while_it_is_there(
     assert host.collector.last == "the last pass removed 1 vm"
 
 
-async def test_a_pod_of_the_same_name_as_a_dead_one_does_not_inherit_its_vm(host: CollectingHost) -> None:
+async def test_a_vm_whose_name_a_newer_pod_has_is_left_to_that_pods_worker_as_long_as_it_may_do_it(
+    host: CollectingHost,
+) -> None:
+    """The worker makes way for its own VM; it must not meet one that somebody else is in the middle of deleting."""
     await host.make_pod_vm("first-uid", "web-0")
     host.enter("second-uid", Stage.ACCEPTED, "web-0")
     await host.collector.collect()
+    assert pod_vms(host) == ["ci-web-0"]
+    host.enter("second-uid", Stage.REMOVED, "web-0")
+    await host.collector.collect()
+    assert pod_vms(host) == []
+
+
+async def test_half_a_vm_whose_name_a_newer_pod_has_goes_because_no_command_of_tart_would_remove_it(
+    host: CollectingHost,
+) -> None:
+    vm = await host.make_pod_vm("first-uid", "web-0")
+    (host.mac.home / "vms" / vm / "nvram.bin").unlink()
+    host.enter("second-uid", Stage.ACCEPTED, "web-0")
+    host.files.write(host.userdata / vm / "tuist.env", b"OF=the new Pod\n")
+    await host.collector.collect()
+    assert not (host.mac.home / "vms" / vm).exists()
+    assert (host.userdata / vm / "tuist.env").read_bytes() == b"OF=the new Pod\n"
+
+
+async def test_a_pod_that_comes_while_the_vm_of_its_name_is_deleted_keeps_its_own_vm_and_files(host: CollectingHost) -> None:
+    """I3: the slow deletion of the old VM took the new one, and the removal after it the files staged for it."""
+    vm = await host.make_pod_vm("uid-old", "web")
+    fault(host.mac, on="delete", kind="slow", seconds=60, vm=vm, times=1)
+    collecting = asyncio.create_task(host.collector.collect())
+    await elapse(30)
+    host.enter("uid-new", Stage.CLONING, "web")
+    host.files.make_folder(host.userdata / vm)
+    host.files.write(host.userdata / vm / "tuist.env", b"OF=the new Pod\n")
+    (host.mac.home / "vms" / vm).rename(host.mac.home / "vms" / "kept-so-that-its-number-is-not-given-again")
+    await host.goldens.clone(await host.goldens.ensure(IMAGE), vm)
+    assert collecting.done()
+    assert vm in host.mac.vms()
+    assert (host.userdata / vm / "tuist.env").read_bytes() == b"OF=the new Pod\n"
+
+
+async def test_a_vm_that_is_being_cloned_is_not_deleted(host: CollectingHost) -> None:
+    vm = await host.make_pod_vm("uid-old", "web")
+    with host.goldens.busy.vm(vm):
+        await host.collector.collect()
+    assert pod_vms(host) == [vm]
+
+
+async def test_files_of_a_guest_that_nested_folders_without_end_go_with_its_vm(host: CollectingHost) -> None:
+    """I5: Python gave up after 1000 levels; the pass ended, the agent with it, and again at every start."""
+    vm = await host.make_pod_vm("uid")
+    nest(host.userdata / vm / "status", DEEP)
+    with few_handles_and_frames():
+        await host.collector.collect()
+    assert os.listdir(host.userdata) == []
     assert pod_vms(host) == []
 
 
@@ -202,6 +255,16 @@ async def test_nothing_that_others_made_is_ever_touched(host: CollectingHost) ->
     await host.collector.collect()
     assert host.tart_calls("delete") == []
     assert len(host.home.images()) == 1
+
+
+async def test_a_vm_that_a_person_renamed_is_the_persons(host: CollectingHost) -> None:
+    """I3: an engineer keeps the VM of a failing job to look into it. Tart takes our mark along."""
+    vm = await host.make_pod_vm("uid")
+    await host.mac.run([host.tart.binary, "rename", vm, "debug-copy"], deadline_s=60)
+    assert isinstance(host.home.mark("debug-copy"), PodMark)
+    await host.collector.collect()
+    await host.collector.reclaim("a test")
+    assert "debug-copy" in host.mac.vms()
 
 
 async def test_an_image_that_was_here_before_us_is_not_ours_because_we_pulled_it_again(host: CollectingHost) -> None:

@@ -1,12 +1,15 @@
 """Goldens and images under the collector: kept while wanted or fresh, least recently used first when the disk is short."""
 
 import asyncio
+import os
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from applecart.api.names import golden_vm
+from applecart.api.pods import Pod
 from applecart.clock import Clock
 from applecart.errors import Unreachable
 from applecart.kube.client import Client
@@ -14,6 +17,7 @@ from applecart.kubelet.garbage.collect import EVERY_S
 from applecart.sim.mac import SimulatedMac
 from applecart.tart.mac import Process
 from applecart.tart.marks import GoldenMark
+from applecart.tart.partials import partial_name
 from tests.kube.embedded_api import serving
 from tests.kubelet.agents import IMAGE, fault
 from tests.kubelet.garbage.hosts import DAY, CollectingHost, bind, pod_vms, pods_of, run_vm
@@ -88,6 +92,54 @@ async def test_an_image_with_two_tags_is_deleted_by_one_command(host: Collecting
     assert [image.repository for image in host.home.images()] == ["ghcr.io/acme/other"]
 
 
+async def test_an_image_whose_pull_ends_during_a_pass_stays_ours(mac: SimulatedMac, clock: Clock, tmp_path: Path) -> None:
+    """What the ledger forgets is somebody else's for ever: such images filled the disk."""
+    host: CollectingHost
+    other = "ghcr.io/acme/other:1"
+
+    async def pods() -> Sequence[Pod]:
+        if other not in host.goldens.images_here():  # the answer of the API takes a while, in which a pull ends
+            await host.goldens.ensure(other)
+        return ()
+
+    host = CollectingHost(mac, clock, tmp_path, pods)
+    await host.make_golden(IMAGE)
+    await host.collector.collect()
+    digests = {image.name for image in host.home.images()}
+    assert len(digests) == 2
+    assert host.goldens.ledger.pulled() == digests
+
+
+async def test_an_image_that_is_wanted_while_it_is_deleted_is_pulled_again_by_us(host: CollectingHost) -> None:
+    """Tart would have fetched it for the clone by itself: without a login, and without anybody who watches it."""
+    vm = await host.make_golden(IMAGE)
+    digest = _digest(host, vm)
+    await host.tart.delete(vm)
+    fault(host.mac, on="delete", kind="slow", seconds=60, vm=digest, times=1)
+    host.mac.calls.clear()
+    collecting = asyncio.create_task(host.collector.collect())
+    await elapse(30)
+    golden = await host.goldens.ensure(digest)
+    assert collecting.done()
+    assert golden.was_made
+    assert host.tart_calls("delete", "pull", "clone") == [f"delete {digest}", f"pull {digest}", f"clone {digest} {vm}"]
+
+
+async def test_an_image_that_a_tag_leads_to_while_it_is_deleted_is_pulled_again_by_us(host: CollectingHost) -> None:
+    vm = await host.make_golden(IMAGE)
+    digest = _digest(host, vm)
+    await host.tart.delete(vm)
+    fault(host.mac, on="delete", kind="slow", seconds=60, vm=digest, times=1)
+    host.mac.calls.clear()
+    collecting = asyncio.create_task(host.collector.collect())
+    await elapse(30)
+    assert (await host.goldens.ensure(IMAGE, policy="Always")).was_made
+    assert collecting.done()
+    assert host.tart_calls("clone") == [f"clone {digest} {vm}"]
+    assert host.tart_calls("pull")[-1] == f"pull {IMAGE}"
+    assert len(host.tart_calls("pull")) == 2  # the first found the image that was about to go
+
+
 # A short disk
 
 
@@ -150,6 +202,35 @@ async def test_a_pull_without_room_gets_it_and_succeeds(host: CollectingHost) ->
     assert host.collector.deleted["golden"] >= 2
 
 
+@pytest.mark.parametrize("later_s", [0, 2 * 3600])
+async def test_a_pull_without_room_gets_that_of_a_pull_nobody_wants_any_more(host: CollectingHost, later_s: int) -> None:
+    """Half an image was kept for an hour, or a day, while the next pull found no room for itself."""
+    await _half_pull(host, "ghcr.io/acme/macos:14")
+    host.mac.fill_disk(30 * 10**9)
+    await elapse(later_s)
+    assert (await host.goldens.ensure(IMAGE)).was_made
+
+
+async def test_what_a_pod_on_this_host_waits_for_is_not_thrown_away_half_fetched(
+    mac: SimulatedMac, clock: Clock, tmp_path: Path
+) -> None:
+    async with serving(clock) as running:
+        client = Client(running.transport(), clock)
+        host = CollectingHost(mac, clock, tmp_path, pods_of(client))
+        await bind(client, "job", "ghcr.io/acme/macos:14")
+        for image in ("ghcr.io/acme/macos:14", "ghcr.io/acme/macos:13"):
+            await _half_pull(host, image, 10 * 10**9)
+        mac.fill_disk(10**9)
+        await host.collector.collect()
+    assert os.listdir(mac.home / "tmp") == [partial_name("ghcr.io/acme/macos:14")]
+
+
+async def test_a_disk_with_room_keeps_what_was_half_fetched(host: CollectingHost) -> None:
+    await _half_pull(host, "ghcr.io/acme/macos:14", 10 * 10**9)
+    await host.collector.collect()
+    assert os.listdir(host.mac.home / "tmp") == [partial_name("ghcr.io/acme/macos:14")]
+
+
 async def test_the_only_golden_makes_way_for_one_that_a_pod_waits_for(host: CollectingHost) -> None:
     await host.make_golden("ghcr.io/acme/macos:14")
     host.mac.fill_disk(10**9)
@@ -176,6 +257,16 @@ async def test_two_pulls_without_room_do_not_wait_for_each_other_for_ever(host: 
     fault(host.mac, on="pull", kind="no-space", times=2)
     async with asyncio.timeout(7200):
         await asyncio.gather(*(host.goldens.ensure(f"{name}.io/acme/macos:1") for name in ("one", "two")))
+
+
+async def _half_pull(host: CollectingHost, image: str, size_bytes: int = 30 * 10**9) -> None:
+    """Its Pod is deleted while it is pulled."""
+    before = host.mac.disk(host.mac.home).free_bytes
+    pull = asyncio.create_task(host.goldens.ensure(image))
+    while before - host.mac.disk(host.mac.home).free_bytes < size_bytes:
+        await elapse(1)
+    pull.cancel()
+    await asyncio.gather(pull, return_exceptions=True)
 
 
 def _mark(host: CollectingHost, vm: str) -> GoldenMark:

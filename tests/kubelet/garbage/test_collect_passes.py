@@ -12,7 +12,7 @@ from applecart.errors import Unreachable
 from applecart.kubelet.entry import Stage
 from applecart.kubelet.garbage.collect import EVERY_S
 from applecart.kubelet.garbage.leftovers import LARGEST_LOG_BYTES
-from applecart.sim.mac import SimulatedMac
+from applecart.sim.mac import Call, SimulatedMac
 from tests.kubelet.garbage.hosts import CollectingHost, pod_vms
 from tests.virtual_time import elapse
 
@@ -53,6 +53,27 @@ async def test_a_pass_runs_at_the_start_and_every_five_minutes(host: CollectingH
     passes.cancel()
 
 
+async def test_whatever_a_pass_runs_into_the_next_one_comes(mac: SimulatedMac, clock: Clock, tmp_path: Path) -> None:
+    """The collector's task is one of the agent's: its end would be the agent's, and again at every start."""
+    answers: list[Exception] = [RecursionError("maximum recursion depth exceeded"), ZeroDivisionError()]
+
+    async def pods() -> Sequence[Pod]:
+        if answers:
+            raise answers.pop()
+        return ()
+
+    host = CollectingHost(mac, clock, tmp_path, pods)
+    await host.make_pod_vm("uid")
+    passes = asyncio.create_task(host.collector.run())
+    await elapse(1)
+    assert host.collector.last == "the last pass was given up: ZeroDivisionError"
+    await elapse(EVERY_S)
+    assert host.collector.last == "the last pass was given up: maximum recursion depth exceeded"
+    await elapse(EVERY_S)
+    assert pod_vms(host) == []
+    passes.cancel()
+
+
 async def test_passes_run_one_at_a_time(mac: SimulatedMac, clock: Clock, tmp_path: Path) -> None:
     asking = 0
 
@@ -83,6 +104,38 @@ async def test_staged_secrets_of_a_pod_that_never_had_a_vm_go(host: CollectingHo
     host.enter("waiting", Stage.ACCEPTED)
     await host.collector.collect()
     assert [path.name for path in host.userdata.iterdir()] == ["ci-waiting"]
+
+
+async def test_files_and_logs_that_a_new_pod_needs_by_now_stay(host: CollectingHost) -> None:
+    """They were judged when the pass began; while it deleted an orphan, a Pod of that name came."""
+    await host.make_pod_vm("orphan")
+    staged, log, guests_log = host.userdata / "ci-web", host.logs / "ci-web.log", host.logs / "ci-web.guest.log"
+    host.files.make_folder(staged)
+    for old in (log, guests_log):
+        old.write_text("of a Pod that is gone\n")
+        _age(host, old, timedelta(days=8))
+    _age(host, staged, timedelta(hours=1))
+
+    async def new_pod(call: Call) -> None:
+        if call.tart == "delete":
+            host.enter("uid-new", Stage.ACCEPTED, "web")
+            host.files.write(staged / "tuist.env", b"OF=the new Pod\n")
+
+    host.mac.after_call = new_pod
+    await host.collector.collect()
+    assert (staged / "tuist.env").exists()
+    assert log.exists()
+    assert guests_log.exists()
+
+
+async def test_a_removal_of_files_that_was_cut_short_is_finished(host: CollectingHost) -> None:
+    """Weakness 15: they hold secrets, also under the name they have while they go."""
+    going = host.userdata / ".ci-gone.going"
+    host.files.make_folder(going / "7")
+    host.files.write(going / "7" / "tuist.env", b"TOKEN=x\n")
+    _age(host, going, timedelta(hours=1))
+    await host.collector.collect()
+    assert os.listdir(host.userdata) == []
 
 
 async def test_old_logs_go_and_a_log_without_end_is_cut_under_its_writer(host: CollectingHost) -> None:

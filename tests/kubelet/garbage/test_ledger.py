@@ -1,5 +1,6 @@
 """The ledger of pulled images: what was there before, or came by another hand, is never ours."""
 
+import shutil
 from datetime import timedelta
 from pathlib import Path
 
@@ -109,5 +110,8 @@ def test_an_image_that_left_the_store_is_not_ours_when_it_comes_back(store: Stor
     ledger.begin(TAG)
     make_image(store.path, REPOSITORY, DIGEST_A, "15")
     ledger.end(TAG)
-    ledger.keep_only(frozenset())
+    ledger.forget_gone()
+    assert ledger.pulled() == {A}
+    shutil.rmtree(store.path / "cache")
+    ledger.forget_gone()
     assert ledger.pulled() == store.ledger().pulled() == frozenset()

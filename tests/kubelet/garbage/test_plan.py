@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 
 from applecart.api.names import golden_vm
-from applecart.api.names import pod_vm as pod_vm_name
 from applecart.kubelet.garbage.in_use import names_in_use
 from applecart.kubelet.garbage.plan import DeleteVm, Plan, plan_pass
 from applecart.kubelet.garbage.scene import PodHere, Scene
 from applecart.kubelet.garbage.wants import wants
 from applecart.kubelet.golden_marks import golden_mark
+from applecart.kubelet.scratch_vm import VM_PREFIX
 from applecart.tart.mac import Process
-from applecart.tart.marks import GoldenMark, PodMark, ScratchMark
+from applecart.tart.marks import GoldenMark, Mark, PodMark, ScratchMark
 from tests.kubelet.garbage.scenes import NOW, REPOSITORY, ago, cached, digest, golden, pod_vm, scene, scenes, vm
 
 
@@ -37,7 +37,7 @@ def test_a_vm_that_was_just_cloned_is_held_by_its_journal_entry() -> None:
 
 
 def test_a_pod_with_the_name_of_a_dead_one_does_not_keep_its_vm() -> None:
-    plan = plan_pass(scene(vms=(pod_vm("old", "ci-web-0"),), pods=(PodHere("new", f"{REPOSITORY}:15"),)))
+    plan = plan_pass(scene(vms=(pod_vm("old", "web-0"),), pods=(PodHere("new", f"{REPOSITORY}:15"),)))
     assert removed(plan) == ["ci-web-0"]
 
 
@@ -63,7 +63,7 @@ def test_an_orphan_that_runs_is_reported_and_left_alone() -> None:
 def test_when_nobody_can_tell_what_runs_nothing_goes() -> None:
     """Incident 25: a probe that failed counts as running."""
     everything = scene(
-        vms=(pod_vm("gone"), golden("a", 100), golden("b", 100), vm("s", ScratchMark(ago(5)))),
+        vms=(pod_vm("gone"), golden("a", 100), golden("b", 100), vm(f"{VM_PREFIX}1", ScratchMark(ago(5)))),
         images=(cached("c"),),
         pulled=frozenset({digest("c")}),
         named_by_processes=None,
@@ -74,7 +74,7 @@ def test_when_nobody_can_tell_what_runs_nothing_goes() -> None:
 def test_a_longer_name_that_runs_does_not_spare_a_shorter_orphan() -> None:
     """Incident 26: searching for a part of a command line took `job-2` for `job` and pinned the orphan."""
     used = names_in_use([Process(7, "x", "/usr/local/bin/tart run ci-job-2 --no-graphics --dir env:/var/ci-job:ro")])
-    both = scene(vms=(pod_vm("u1", "ci-job"), pod_vm("u2", "ci-job-2")), named_by_processes=used)
+    both = scene(vms=(pod_vm("u1", "job"), pod_vm("u2", "job-2")), named_by_processes=used)
     assert removed(plan_pass(both)) == ["ci-job"]
 
 
@@ -85,15 +85,29 @@ def test_whatever_a_process_does_with_a_vm_it_is_in_use(command: str) -> None:
 
 def test_two_pods_with_long_names_never_share_a_vm() -> None:
     """Incident 29: names cut at 63 characters collided, and one Pod's teardown took the other's VM."""
-    first, second = (pod_vm_name("tuist-runners", f"runner-{'x' * 60}-{end}") for end in "ab")
-    assert first != second
-    both = scene(vms=(pod_vm("dead", first), pod_vm("alive", second)), pods=(PodHere("alive", f"{REPOSITORY}:15"),))
-    assert removed(plan_pass(both)) == [first]
+    first, second = (pod_vm(uid, f"runner-{'x' * 60}-{end}", "tuist-runners") for uid, end in (("dead", "a"), ("alive", "b")))
+    assert first.name != second.name
+    both = scene(vms=(first, second), pods=(PodHere("alive", f"{REPOSITORY}:15"),))
+    assert removed(plan_pass(both)) == [first.name]
 
 
 def test_a_scratch_vm_goes_after_an_hour() -> None:
-    old, fresh = vm("s1", ScratchMark(ago(1.5))), vm("s2", ScratchMark(ago(0.5)))
-    assert removed(plan_pass(scene(vms=(old, fresh)))) == ["s1"]
+    old, fresh = vm(f"{VM_PREFIX}1", ScratchMark(ago(1.5))), vm(f"{VM_PREFIX}2", ScratchMark(ago(0.5)))
+    assert removed(plan_pass(scene(vms=(old, fresh)))) == [f"{VM_PREFIX}1"]
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        PodMark("gone", "ci", "job", f"{REPOSITORY}:15", digest("a"), ago(1)),
+        PodMark("gone", "", "debug-copy", f"{REPOSITORY}:15", digest("a"), ago(1)),
+        PodMark("gone", "NOT", "a/name", f"{REPOSITORY}:15", digest("a"), ago(1)),
+        ScratchMark(ago(5)),
+    ],
+)
+def test_a_mark_in_a_vm_of_another_name_proves_nothing(mark: Mark) -> None:
+    """I3: a person exports the VM of a failing job and imports it as `debug-copy`; our mark goes with it."""
+    assert removed(plan_pass(scene(vms=(vm("debug-copy", mark),)))) == []
 
 
 # Goldens
@@ -230,6 +244,9 @@ def assert_safe(state: Scene, plan: Plan) -> None:
             assert step.vm.name not in state.named_by_processes
             if isinstance(step.mark, PodMark):
                 assert step.mark.uid not in alive
+                assert step.vm.name == f"{step.mark.namespace}-{step.mark.name}"
+            if isinstance(step.mark, ScratchMark):
+                assert step.vm.name.startswith(VM_PREFIX)
             if isinstance(step.mark, GoldenMark):
                 assert step.mark.digest not in living
                 assert step.vm.name not in state.busy_vms

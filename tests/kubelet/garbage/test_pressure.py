@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 from applecart.api.names import golden_vm
 from applecart.kubelet.garbage.plan import DeleteVm, Plan
-from applecart.kubelet.garbage.pressure import next_step
+from applecart.kubelet.garbage.pressure import needed_downloads, next_step
 from applecart.kubelet.garbage.scene import PodHere, Scene
 from tests.kubelet.garbage.scenes import REPOSITORY, cached, digest, golden, scene, scenes
 from tests.kubelet.garbage.test_plan import assert_safe
@@ -76,6 +76,16 @@ def test_what_could_not_be_deleted_is_not_tried_again() -> None:
     step = next_step(state, frozenset({golden_vm(digest("a"))}))
     assert isinstance(step, DeleteVm)
     assert step.vm.name == golden_vm(digest("b"))
+
+
+def test_what_was_half_fetched_is_needed_by_living_pods_alone() -> None:
+    pods = (
+        PodHere("1", REPOSITORY),
+        PodHere("2", f"{REPOSITORY}:14@sha256:{'b' * 64}"),
+        PodHere("3", f"{REPOSITORY}:13", is_ended=True),
+        PodHere("4", "not an image"),
+    )
+    assert needed_downloads(scene(pods=pods)) == {f"{REPOSITORY}:latest", digest("b")}
 
 
 @given(scenes)

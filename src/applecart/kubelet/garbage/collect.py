@@ -11,12 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from applecart.errors import ApplecartError
+from applecart.kubelet.entry import Stage
 from applecart.kubelet.garbage.leftovers import Leftover, RotateLog, plan_leftovers
 from applecart.kubelet.garbage.log_rotation import rotate
 from applecart.kubelet.garbage.look import Look
 from applecart.kubelet.garbage.plan import DeleteImage, DeleteVm, Kind, Plan, plan_pass
-from applecart.kubelet.garbage.pressure import is_short, next_step
-from applecart.kubelet.garbage.scene import Scene
+from applecart.kubelet.garbage.pressure import is_short, needed_downloads, next_step
 from applecart.kubelet.goldens import Goldens
 from applecart.kubelet.journal import Journal
 from applecart.observe.logs import logger
@@ -59,7 +59,11 @@ class Collector:
 
     async def run(self) -> None:
         while True:
-            await self.collect()
+            try:
+                await self.collect()
+            except Exception as error:  # whatever it met, the host's Pods need the agent; the next pass looks anew
+                self.last = f"the last pass was given up: {str(error) or type(error).__name__}"
+                log.error("garbage collection ran into something unforeseen; it is tried again", exc_info=error)
             await asyncio.sleep(EVERY_S)
 
     async def collect(self) -> None:
@@ -107,14 +111,14 @@ class Collector:
         for step in plan.deletions:
             await self._carry_out(step)
         for leftover in plan_leftovers(scene):
-            self._tidy(leftover)
-        self._note(scene, plan)
+            await self._tidy(leftover)
+        self._note(plan)
         return scene.free_percent if is_short(scene) else None
 
-    def _note(self, scene: Scene, plan: Plan) -> None:
+    def _note(self, plan: Plan) -> None:
         """What is only worth writing down; a disk that is too full for it must not keep us from emptying it."""
         try:
-            self._goldens.ledger.keep_only(frozenset(image.name for image in scene.images))
+            self._goldens.ledger.forget_gone()
             for touch in plan.touches:
                 self._goldens.touch(touch.vm)
         except (ApplecartError, OSError) as error:
@@ -122,10 +126,19 @@ class Collector:
 
     async def _relieve(self, *, is_starved: bool) -> None:
         """One step, then a new look: the second golden of a stale list could be the last one left."""
+        await self._drop_downloads()
         tried: set[str] = set()
         while (step := next_step(await self._look.scene(), frozenset(tried), is_starved=is_starved)) is not None:
             tried.add(step.vm.name if isinstance(step, DeleteVm) else step.name)
             await self._carry_out(step)
+
+    async def _drop_downloads(self) -> None:
+        """What was half fetched and nobody wants any more costs no Pod anything, so it goes before all else."""
+        wanted = needed_downloads(await self._look.scene()) | {ref.pull_name for ref in self._goldens.busy.images}
+        try:
+            await self._tart.drop_partials(wanted)
+        except (ApplecartError, OSError) as error:
+            log.warning("half-fetched images could not be removed; it is tried again", why=str(error))
 
     async def _carry_out(self, step: DeleteVm | DeleteImage) -> None:
         name = step.vm.name if isinstance(step, DeleteVm) else step.name
@@ -133,7 +146,7 @@ class Collector:
         if named is None or name in named:
             return
         try:
-            is_done = await (self._delete_vm(step) if isinstance(step, DeleteVm) else self._delete_image(step))
+            is_done = await (self._delete_vm(step) if isinstance(step, DeleteVm) else self._goldens.remove_image(step.name))
         except (ApplecartError, OSError) as error:
             log.warning("garbage could not be removed; it is tried again", what=name, why=str(error))
         else:
@@ -150,28 +163,27 @@ class Collector:
             return False
         if isinstance(step.mark, GoldenMark) and found.is_whole:
             return await self._goldens.remove(vm, step.mark)
-        self._tombstones.put(vm)
-        if found.is_whole:
-            await self._tart.delete(vm)
-        else:
-            self._files.remove(found.path)  # Tart does not know it as a VM
-        self._tombstones.lift(vm)
-        if isinstance(step.mark, PodMark):
-            self._files.remove(self._userdata / vm)
-        return True
+        if found.is_whole and self._has_entry(vm):
+            return False  # a newer Pod of the name: its own worker makes way for it, and must not meet half a VM
+        with self._goldens.busy.going(vm) as may_go:
+            if may_go:
+                await self._tombstones.delete(self._tart, vm)
+        if may_go and isinstance(step.mark, PodMark) and not self._has_entry(vm):
+            await self._files.remove_aside(self._userdata / vm)
+        return may_go
 
-    async def _delete_image(self, step: DeleteImage) -> bool:
-        if step.name in self._goldens.busy_digests() or step.name not in self._goldens.ledger.pulled():
-            return False
-        await self._tart.delete(step.name)
-        return True
+    def _has_entry(self, vm: str) -> bool:
+        """A Pod of this name may have files or a VM on the host by now, whatever there was when the pass began."""
+        return any(entry.vm == vm and entry.stage is not Stage.REMOVED for entry in self._journal)
 
-    def _tidy(self, step: Leftover) -> None:
+    async def _tidy(self, step: Leftover) -> None:
         try:
             if isinstance(step, RotateLog):
                 rotate(step.path, step.older, self._files)
                 return
-            self._files.remove(step.path)
+            if self._has_entry(step.vm):
+                return
+            await self._files.remove_aside(step.path)
         except OSError as error:
             log.warning("a leftover could not be removed; it is tried again", path=str(step.path), why=str(error))
         else:

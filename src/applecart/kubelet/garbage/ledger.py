@@ -69,9 +69,13 @@ class Ledger:
                 found.add(digest)
         return frozenset(found)
 
-    def keep_only(self, names: frozenset[str]) -> None:
-        """Forget what the store no longer holds: if it comes back by another hand, it is not ours."""
-        kept = tuple(name for name in self._book.pulled if name in names)
+    def forget_gone(self) -> None:
+        """Forget what the store no longer holds: if it comes back by another hand, it is not ours.
+
+        The store is read here: in a list from a moment ago the pull that ended since would be missing, and be forgotten.
+        """
+        here = {image.name for image in self._home.images()}
+        kept = tuple(name for name in self._book.pulled if name in here)
         if kept != self._book.pulled:
             self._write(_Book(kept, self._book.pulls))
 

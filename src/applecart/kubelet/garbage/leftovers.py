@@ -1,7 +1,8 @@
 """Files beside the VMs: what was staged for a guest, and what `tart run` printed.
 
 Staged files hold secrets, so they go as soon as no journal entry and no VM needs them, whether or not a VM was ever made. Logs
-stay a week after their last line, and one that grows without end is emptied down to one older part. Pure; `collect.py` acts.
+stay a week after their last line, and one that grows without end is emptied down to one older part. Pure; `collect.py` looks
+once more whether somebody needs them by now, and acts.
 """
 
 from datetime import timedelta
@@ -26,11 +27,19 @@ class RemoveUserdata(msgspec.Struct, frozen=True):
     because: str
     kind: Kind = "userdata"
 
+    @property
+    def vm(self) -> str:
+        return self.path.name
+
 
 class RemoveLog(msgspec.Struct, frozen=True):
     path: Path
     because: str
     kind: Kind = "log"
+
+    @property
+    def vm(self) -> str:
+        return (vm_of_log(self.path.name) or "").removesuffix(GUEST_PART)
 
 
 class RotateLog(msgspec.Struct, frozen=True):

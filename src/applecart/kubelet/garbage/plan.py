@@ -10,12 +10,13 @@ from typing import Literal
 
 import msgspec
 
+from applecart.kubelet.garbage.own_marks import pod_mark, scratch_mark
 from applecart.kubelet.garbage.scene import Scene
 from applecart.kubelet.garbage.wants import Wants, wants
 from applecart.kubelet.golden_marks import golden_mark
 from applecart.tart.cached_images import CachedImage
 from applecart.tart.home import LocalVm
-from applecart.tart.marks import GoldenMark, Mark, PodMark, ScratchMark
+from applecart.tart.marks import GoldenMark, Mark, PodMark
 
 GOLDEN_RETENTION = timedelta(hours=24)  # a pool that is rolled back or rests over night finds its golden again
 SCRATCH_RETENTION = timedelta(hours=1)  # a scratch boot takes minutes; one this old was left by a crash
@@ -100,17 +101,17 @@ def _is_image_in_use(scene: Scene, image: CachedImage) -> bool:
 def _orphans(scene: Scene) -> list[DeleteVm]:
     alive = {pod.uid for pod in scene.pods} | scene.held
     return [
-        DeleteVm(vm, vm.mark, f"Pod {vm.mark.namespace}/{vm.mark.name} ({vm.mark.uid}) is not on this host any more")
+        DeleteVm(vm, mark, f"Pod {mark.namespace}/{mark.name} ({mark.uid}) is not on this host any more")
         for vm in scene.vms
-        if isinstance(vm.mark, PodMark) and vm.mark.uid not in alive
+        if (mark := pod_mark(vm)) is not None and mark.uid not in alive
     ]
 
 
 def _scratches(scene: Scene) -> list[DeleteVm]:
     return [
-        DeleteVm(vm, vm.mark, "its boot check is long over")
+        DeleteVm(vm, mark, "its boot check is long over")
         for vm in scene.vms
-        if isinstance(vm.mark, ScratchMark) and scene.now - vm.mark.made_at > SCRATCH_RETENTION
+        if (mark := scratch_mark(vm)) is not None and scene.now - mark.made_at > SCRATCH_RETENTION
     ]
 
 

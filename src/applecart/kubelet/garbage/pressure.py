@@ -2,12 +2,17 @@
 
 An image goes before the golden that was cloned from it, because the two share their blocks and the golden alone frees nothing.
 What no Pod wants goes first, then what only ended Pods want; what a living Pod wants never goes, since it would be pulled back
-into the same full disk. The caller measures and looks again between two steps.
+into the same full disk. What was half fetched and no Pod waits for goes before any of them. The caller measures and looks again
+between two steps.
 """
+
+from contextlib import suppress
 
 from applecart.kubelet.garbage.plan import DeleteImage, DeleteVm, goldens, is_removable, unwanted_images
 from applecart.kubelet.garbage.scene import Scene
 from applecart.kubelet.garbage.wants import Wants, wants
+from applecart.tart.failures import BadImage
+from applecart.tart.images import parse
 
 FREE_FLOOR_PERCENT = 15.0  # below it the host collects at once; DiskPressure is only declared below 10
 
@@ -25,6 +30,16 @@ def next_step(scene: Scene, failed: frozenset[str], *, is_starved: bool = False)
         return step
     by_living = wants((pod for pod in scene.pods if not pod.is_ended), scene)
     return _least_wanted(scene, by_living, failed, is_starved) if is_short(scene) else None
+
+
+def needed_downloads(scene: Scene) -> frozenset[str]:
+    """The images whose unfinished pull a Pod will come back for, as Tart is asked for them."""
+    found = set()
+    for pod in scene.pods:
+        with suppress(BadImage):
+            if not pod.is_ended:
+                found.add(parse(pod.image).pull_name)
+    return frozenset(found)
 
 
 def _least_wanted(scene: Scene, wanted: Wants, failed: frozenset[str], is_starved: bool) -> DeleteImage | DeleteVm | None:

@@ -1,0 +1,62 @@
+"""The agent as a whole lives on, whatever one of its parts meets."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from applecart.clock import Clock
+from applecart.kubelet.golden_intents import Intent, Intents
+from applecart.tart.files import FILE_MODE, Files
+from applecart.tart.marks import MARK_FILE
+from tests.kubelet.incidents.scene import delete, job, scene, within
+from tests.kubelet.world import IMAGE
+from tests.tart.hostile_folders import DEEP, few_handles_and_frames, nest
+from tests.virtual_time import elapse
+
+
+async def test_a_builder_whose_disk_is_full_starts_all_the_same_and_finishes_its_goldens_later(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent without garbage collection ended, and again at every start, because a mark could not be written."""
+    async with scene(tmp_path, clock, "--disable-vm-gc") as here:
+        here.start_agent()
+        await elapse(5)
+        assert here.agent is not None
+        golden = await here.agent.host.goldens.ensure(IMAGE)
+        await here.stop_agent()
+        mark = here.mac.home / "vms" / golden.vm / MARK_FILE
+        mark.unlink()  # it was killed between the clone and the mark
+        Intents(tmp_path / "state", Files()).write(Intent(IMAGE, IMAGE, clock.now()))
+        write = Files.write
+
+        def full(self: Files, path: Path, data: bytes, mode: int = FILE_MODE) -> None:
+            if path.name == MARK_FILE:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            write(self, path, data, mode)
+
+        with monkeypatch.context() as while_full:
+            while_full.setattr(Files, "write", full)
+            here.start_agent()
+            await elapse(60)
+            await here.create(job(runs_s=1, image="ghcr.io/acme/bad image"))
+            await here.until_phase("job-1", "Failed")  # it still looks at Pods
+        await elapse(600)
+        assert mark.exists()
+
+
+async def test_a_guest_that_nests_folders_without_end_holds_neither_its_pod_nor_its_files(tmp_path: Path, clock: Clock) -> None:
+    """I5: deletion took the whole grace of seven minutes, and the files, a token among them, stayed for ever."""
+    async with scene(tmp_path, clock) as here:
+        here.start_agent()
+        await here.create(job(runs_s=100_000))
+        await here.until_phase("job-1", "Running")
+        nest(tmp_path / "userdata" / "ci-job-1" / "status" / "d", DEEP)
+        with within(here, 60), few_handles_and_frames():
+            await delete(here, grace_s=1)
+            await here.until_gone("job-1")
+        await elapse(600)
+        assert here.agent is not None
+        assert list(here.agent.host.journal) == []
+        assert os.listdir(tmp_path / "userdata") == []

@@ -8,6 +8,9 @@ test registered and Python has not collected yet does not count: its values may 
 
 Redaction is no excuse: a record is read as the code made it. A test that lets a secret out on purpose, to show that it is
 masked, does so inside `with secret_guard.looking_away():`.
+
+What `redact` masks in a test includes every value that the test ever made a Secret of, however long ago: such a test cannot
+fail because somebody let go of one too early. One that must uses the fixture `forgotten_secrets`.
 """
 
 import logging
@@ -220,3 +223,23 @@ def secret_guard(request: pytest.FixtureRequest) -> SecretGuard:
     """For a test that lets a secret out on purpose."""
     guard: SecretGuard = request.node.stash[_guard_of]
     return guard
+
+
+class _ForgettingRegistry(Registry):
+    """Forgets values with the last Secret that holds them; the guard's own goes on knowing them."""
+
+    def __init__(self, guards_own: Registry) -> None:
+        super().__init__()
+        self._guards_own = guards_own
+        self.include(guards_own)
+
+    def add(self, value: str) -> None:
+        self._guards_own.add(value)
+        super().add(value)
+
+
+@pytest.fixture
+def forgotten_secrets() -> Iterator[None]:
+    """As in production, `redact` knows only values that somebody still holds: for tests of who holds them, and how long."""
+    with registering_in(_ForgettingRegistry(current_registry())):
+        yield

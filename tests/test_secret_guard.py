@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from applecart.secrets import Secret, redact
+
 PROLOGUE = """
 import base64, logging, subprocess, sys, warnings
 import pytest
@@ -127,3 +129,12 @@ def test_the_guard_fails_a_test_that_leaks_through(channel: str, outcomes: dict[
 @pytest.mark.parametrize("behaviour", CLEAN)
 def test_the_guard_lets_pass(behaviour: str, outcomes: dict[str, str]) -> None:
     assert outcomes[behaviour] == "PASSED"
+
+
+@pytest.mark.usefixtures("forgotten_secrets")
+def test_a_test_may_see_what_redact_knows_in_production() -> None:
+    value = "nobody-holds-" + "this"
+    held = Secret(value)
+    assert redact(value) == "***"
+    del held
+    assert redact(value) == value

@@ -246,6 +246,63 @@ def test_one_line_of_a_private_key_is_masked() -> None:
     assert key
 
 
+SERVICE_ACCOUNT = """{
+  "type": "service_account",
+  "client_secret": "GOCSPX-hunter2hunter2",
+  "private_key_id": "0123456789abcdef"
+}
+"""
+
+
+def test_each_line_of_a_value_is_masked_where_it_stands_alone() -> None:
+    """I9: a file of several lines that a job printed with `cat` stood in its log whole, for logs are cleaned line by line."""
+    account = Secret(SERVICE_ACCOUNT)
+    shown = [redact(line) for line in SERVICE_ACCOUNT.splitlines()]
+    assert shown == ["{", "  ***,", "  ***,", "  ***", "}"]
+    assert redact('{"a": 1, "private_key_id": "0123456789abcdef", "b": 2}') == '{"a": 1, ***, "b": 2}'
+    assert account
+
+
+def test_the_words_that_every_document_of_its_kind_has_are_not_secret() -> None:
+    """`--context: expected one argument` read `--***` while a kubeconfig was held."""
+    document = (
+        'apiVersion: v1\nkind: Config\ncontexts:\n- context:\n    user: ci\n{\n  "items": [\nA=1\ntoken: hunter2-hunter2\n'
+    )
+    held = Secret(document)
+    for line in document.splitlines()[:-1]:
+        assert redact(f"--{line.strip()} is fine") == f"--{line.strip()} is fine"
+    assert redact("token: hunter2-hunter2") == MASK
+    assert redact(held.reveal().strip()) == MASK
+
+
+def jwt(signature: str = "c2lnbmF0dXJlLW9mLWEtdG9rZW4") -> str:
+    """A token that no Secret ever held."""
+    parts = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in ({"alg": "RS256"}, {"a": 1}))
+    return ".".join((*parts, signature))
+
+
+@pytest.mark.parametrize(
+    "around", ["{}", "Authorization: Bearer {}", '{{"token":"{}"}}', "a\\n{}\n", "x?token={}&y=1", "'{}'."]
+)
+def test_a_token_that_nobody_holds_any_more_is_masked_by_its_shape(around: str) -> None:
+    """I9: a guest copies its first token when it boots, and prints it hours after the agent has forgotten it."""
+    shown = redact(around.format(jwt()))
+    assert MASK in shown
+    assert not any(part in shown for part in jwt().split("."))
+
+
+@pytest.mark.parametrize("text", ["a.eyJ.b", "1.2.3", "see example.com/eyJ.html", f"cut {jwt()[:40]}", "registry.eyJabcdefgh"])
+def test_what_is_no_whole_token_is_left_as_it_is(text: str) -> None:
+    assert redact(text) == text
+
+
+@pytest.mark.timeout(10)
+def test_what_a_guest_prints_costs_one_look_per_word() -> None:
+    """A text full of the beginnings of tokens; a pattern that tries each of them against the rest takes minutes."""
+    for text in ("eyJ" * 300_000, "a.eyJ" * 200_000, "eyJaaaaaaaaaaaa.eyJ" * 50_000, ".eyJ" + "a" * 1_000_000):
+        assert redact(text + " .eyJ") is not None
+
+
 def test_a_value_is_forgotten_with_the_last_secret_that_holds_it() -> None:
     registry = Registry()
     registry.add(VALUE)

@@ -5,8 +5,9 @@ encoders (json, msgspec) and pickle raise TypeError on it: a document with a mas
 and used. `reveal()` is the one way out; call it where the value is handed over, and keep the result in no variable that lives
 longer than that.
 
-The values of living Secrets are registered, so that `redact` can mask them in any text, in the spellings they travel in.
-This module never writes anything anywhere.
+The values of living Secrets are registered, so that `redact` can mask them in any text, in the spellings they travel in. Of
+signed tokens (JWT) it also masks those that nobody here holds any more: they tell by their shape what they are. This module
+never writes anything anywhere.
 """
 
 import base64
@@ -26,7 +27,12 @@ from applecart.errors import BadInput
 
 MASK = "***"
 MIN_REDACTED_CHARS = 8  # a shorter value ("admin") is part of ordinary text, and masking it would garble every log
-_WRAPPED_KEY_LINE = re.compile(r"^[A-Za-z0-9+/=]{32,}$", re.MULTILINE)  # a parser may quote one line of a PEM key
+_ARMOUR = re.compile(r"-----(?:BEGIN|END) [A-Z0-9 ]+-----")  # the same around every PEM key
+_AROUND_VALUES = " \t\"'{[(|>"
+_NAMED = re.compile(r"""(?:-\s+)?+["']?+[\w./-]++["']?+\s*+[:=](?P<value>.*)""")  # a line of YAML, JSON or an environment file
+# Every part of a JWT is base64url of JSON or of a signature. Written so that each word of a text is looked at once.
+_JWT_MIDDLE = ".eyJ"
+_JWT = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]++\.eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{16,}+")
 
 
 @final
@@ -96,12 +102,13 @@ class Secret:
 
 
 def redact(text: str) -> str:
-    """The text with every registered value masked, also where it is base64, percent-encoded or escaped."""
-    return _registry.redact(text)
+    """The text with every registered value masked, also where it is base64, percent-encoded or escaped, and every JWT."""
+    text = _registry.redact(text)
+    return _JWT.sub(MASK, text) if _JWT_MIDDLE in text else text
 
 
 def holds_secret(text: str) -> bool:
-    """Whether `redact` would change the text."""
+    """Whether a registered value stands in the text."""
     return bool(_registry.spans(text))
 
 
@@ -135,9 +142,20 @@ def spellings(value: str) -> set[str]:
         *(re.sub("%..", lambda code: code.group().lower(), form) for form in percent),
         *_base64_spellings(_utf8(value)),
         *_base64_spellings(_utf8(core)),
-        *_WRAPPED_KEY_LINE.findall(core),
+        *_lines(core),
     }
     return {form for form in found if len(form) >= MIN_REDACTED_CHARS}
+
+
+def _lines(core: str) -> Iterator[str]:
+    """Each line of a value that has several: logs are read line by line, and a parser quotes the one it cannot read. Without
+    those that every such document has: `context:` of a kubeconfig is in many a sentence."""
+    lines = core.splitlines()
+    for line in lines if len(lines) > 1 else ():
+        text = line.strip().rstrip(",")  # of JSON, which somebody may have sorted
+        named = _NAMED.fullmatch(text)
+        if not _ARMOUR.fullmatch(text) and (named is None or len(named["value"].strip(_AROUND_VALUES)) >= MIN_REDACTED_CHARS):
+            yield text
 
 
 def _base64_spellings(raw: bytes) -> Iterator[str]:

@@ -126,6 +126,12 @@ class _Detached:
         self._kill.refuse_dead()
         return end
 
+    async def signal(self, number: int) -> bool:
+        dies = self._kill.enter(f"signal {number}")
+        sent = await self._detached.signal(number)
+        self._kill.leave(dies)
+        return sent
+
 
 class KillableFiles(Files):
     """The disk as one agent writes it."""

@@ -1,4 +1,6 @@
+import errno
 import os
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 
 from applecart.clock import EPOCH
 from applecart.kubelet.entry import Entry, Exit, Stage, Trouble
-from applecart.kubelet.journal import Journal
+from applecart.kubelet.journal import Journal, JournalFull
 from applecart.tart.files import Files
 
 UID = "0b4e3f7e-90a5-4f0a-8a3e-1c8f0b1f2d3c"
@@ -51,9 +53,10 @@ def test_writing_what_is_already_there_writes_nothing(tmp_path: Path) -> None:
 
     files = Counting()
     journal = Journal(tmp_path, files)
+    before = files.writes
     journal.write(entry())
     journal.write(entry())
-    assert files.writes == 1
+    assert files.writes == before + 1
 
 
 def test_an_agent_that_died_before_its_first_entry_leaves_nothing_to_remember(tmp_path: Path) -> None:
@@ -85,4 +88,82 @@ def test_an_entry_that_cannot_be_read_is_set_aside_and_the_others_stay(tmp_path:
 def test_a_uid_that_is_a_path_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is not the uid"):
         Journal(tmp_path, Files()).write(entry(f"..{os.sep}outside"))
-    assert [each.name for each in tmp_path.iterdir()] == ["pods"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["ballast", "pods"]
+
+
+class SmallDisk(Files):
+    """Has room for a number of bytes; what is written over is free again only afterwards."""
+
+    def __init__(self, folder: Path, room_bytes: int) -> None:
+        self._folder = folder
+        self.room_bytes = room_bytes
+
+    def write(self, path: Path, data: bytes, mode: int = 0o600) -> None:
+        used_bytes = sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file())
+        if used_bytes + len(data) > self.room_bytes:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().write(path, data, mode)
+
+    def fill(self) -> None:
+        """Something else takes all that is left."""
+        self.room_bytes = sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file())
+
+
+def ended(uid: str = UID) -> Entry:
+    return msgspec.structs.replace(entry(uid, Stage.ENDED), exit=Exit("Succeeded", "", "", "Completed", 0, 0, EPOCH))
+
+
+def test_the_end_of_a_pod_can_be_written_down_on_a_full_disk(tmp_path: Path) -> None:
+    """The VM that fills a disk may go only once its end is written, so neither happened until a person came."""
+    disk = SmallDisk(tmp_path, 4 << 20)
+    journal = Journal(tmp_path, disk)
+    journal.write(entry())
+    disk.fill()
+    assert journal.write(ended()).exit is not None
+    assert reopened(tmp_path) == [ended()]
+
+
+def test_what_leads_to_no_room_waits_with_a_sentence_and_leaves_the_ballast(tmp_path: Path) -> None:
+    disk = SmallDisk(tmp_path, 4 << 20)
+    journal = Journal(tmp_path, disk)
+    journal.write(entry())
+    disk.fill()
+    for other in (entry("other-uid"), msgspec.structs.replace(entry(), address="192.168.64.2")):
+        said = f"the disk with {tmp_path}/pods is full.*Pod ci/job-1.*free some space"
+        with pytest.raises(JournalFull, match=said) as refused:
+            journal.write(other)
+        assert isinstance(refused.value, OSError)
+        assert refused.value.errno == errno.ENOSPC
+    assert (tmp_path / "ballast").exists()
+    assert reopened(tmp_path) == [entry()]
+
+
+def test_a_disk_without_room_and_ballast_is_told_as_full(tmp_path: Path) -> None:
+    disk = SmallDisk(tmp_path, 4 << 20)
+    journal = Journal(tmp_path, disk)
+    journal.write(entry())
+    disk.fill()
+    disk.room_bytes -= 2 << 20  # more than the ballast is worth
+    for _ in range(2):
+        with pytest.raises(JournalFull):
+            journal.write(ended())
+    assert journal.get(UID) == entry()
+
+
+def test_the_ballast_is_taken_again_once_there_is_room(tmp_path: Path) -> None:
+    disk = SmallDisk(tmp_path, 4096)
+    journal = Journal(tmp_path, disk)  # too full for a ballast from the beginning, and works all the same
+    journal.write(entry())
+    assert not (tmp_path / "ballast").exists()
+    disk.room_bytes = 4 << 20
+    journal.write(ended())
+    assert (tmp_path / "ballast").stat().st_size > 1_000_000
+
+
+def test_another_failure_of_the_disk_is_not_called_full(tmp_path: Path) -> None:
+    journal = Journal(tmp_path, Files())
+    journal.write(entry())
+    shutil.rmtree(tmp_path / "pods" / UID)
+    with pytest.raises(FileNotFoundError):
+        journal.write(ended())
+    assert (tmp_path / "ballast").exists()

@@ -48,6 +48,13 @@ class Trouble(msgspec.Struct, frozen=True):
     next_attempt_at: datetime
 
 
+class Lifetime(msgspec.Struct, frozen=True):
+    """Of a token that a guest was given, by our clock."""
+
+    issued_at: datetime
+    expires_at: datetime
+
+
 class Entry(msgspec.Struct, frozen=True):
     uid: str
     namespace: str
@@ -59,6 +66,7 @@ class Entry(msgspec.Struct, frozen=True):
     golden: str = ""  # the golden VM it was cloned from
     digest: str = ""
     secret_names: tuple[str, ...] = ()  # variables of the guest whose values must be seen nowhere (I9)
+    token: Lifetime | None = None  # of the one that was staged; None for a guest without one
     is_marked: bool = False  # the VM bears its mark; until then a VM of our name is ours because a clone was begun
     run: int = 0  # number of the run folder; a start that came to nothing gets a new VM and a new number
     started_at: datetime | None = None  # when the VM was started
@@ -66,6 +74,7 @@ class Entry(msgspec.Struct, frozen=True):
     address: str = ""
     delay_observed: bool = False  # the wait of this Pod is counted once, however often it is tried
     trouble: Trouble | None = None
+    because: Exit | None = None  # why we end the VM, from its `finished_at` on; written before the VM is asked to stop
     exit: Exit | None = None
 
     @property

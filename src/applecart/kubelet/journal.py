@@ -1,26 +1,40 @@
 """The agent's memory on disk: one folder per Pod, `<state>/pods/<uid>/entry.json`, and its run folders beside it.
 
-Writing is durable before it returns. A file that cannot be read (a full disk cut it, a person edited it) is set aside and
-told, never guessed at: the Pod is then treated as one the agent never met, and the mark in its VM decides.
+Writing is durable before it returns. On a full disk the end of a Pod can still be written, at the cost of the ballast, because
+what comes after it frees the disk; everything else waits, and the error says which folder has no room. A file that cannot be
+read (a full disk cut it, a person edited it) is set aside and told, never guessed at: the Pod is then treated as one the agent
+never met, and the mark in its VM decides.
 """
 
+import errno
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from applecart.kubelet.entry import Entry
+from applecart.errors import Transient
+from applecart.kubelet.ballast import Ballast
+from applecart.kubelet.entry import Entry, Stage
 from applecart.observe.logs import logger
 from applecart.tart.files import Files
 
 ENTRY_FILE = "entry.json"
 SET_ASIDE = "unreadable-"
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}")  # becomes a folder's name, so nothing else may
 
 log = logger(__name__)
 _decode = msgspec.json.Decoder(Entry).decode
 _encode = msgspec.json.Encoder().encode
+
+
+class JournalFull(Transient, OSError):
+    """There is no room for an entry. Also an OSError, as of any write that failed for this reason."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence)
+        self.errno = errno.ENOSPC
 
 
 class Journal:
@@ -31,6 +45,7 @@ class Journal:
         files.make_folder(self._folder)
         for found in sorted(self._folder.iterdir()):
             self._read(found)
+        self._ballast = Ballast(state, files)
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(list(self._entries.values()))
@@ -41,10 +56,16 @@ class Journal:
     def write(self, entry: Entry) -> Entry:
         if self._entries.get(entry.uid) == entry:
             return entry
-        if entry.uid not in self._entries:
-            self._files.make_folder(self.folder(entry.uid))
-        self._files.write(self.folder(entry.uid) / ENTRY_FILE, _encode(entry))
+        try:
+            self._store(entry)
+        except OSError as error:
+            if error.errno not in _DISK_FULL:
+                raise
+            if not _leads_to_room(entry) or not self._ballast.drop():
+                raise self._full(entry) from None
+            self._store_without_ballast(entry)
         self._entries[entry.uid] = entry
+        self._ballast.take()
         return entry
 
     def forget(self, uid: str) -> None:
@@ -59,6 +80,24 @@ class Journal:
 
     def run_folder(self, entry: Entry) -> Path:
         return self.folder(entry.uid) / f"run-{entry.run}"
+
+    def _store_without_ballast(self, entry: Entry) -> None:
+        log.warning("the disk is full: the ballast was given up to write down the end of a Pod", object=entry.key)
+        try:
+            self._store(entry)
+        except OSError as error:
+            raise (self._full(entry) if error.errno in _DISK_FULL else error) from None
+
+    def _store(self, entry: Entry) -> None:
+        if entry.uid not in self._entries:
+            self._files.make_folder(self.folder(entry.uid))
+        self._files.write(self.folder(entry.uid) / ENTRY_FILE, _encode(entry))
+
+    def _full(self, entry: Entry) -> JournalFull:
+        return JournalFull(
+            f"the disk with {self._folder} is full, so what becomes of Pod {entry.key} cannot be written down and it waits; "
+            "free some space there, for example by deleting VMs and images that nobody needs"
+        )
 
     def _read(self, folder: Path) -> None:
         file = folder / ENTRY_FILE
@@ -77,3 +116,8 @@ class Journal:
             log.error("a journal entry cannot be read and was set aside", folder=str(aside), why=str(error))
         else:
             self._entries[entry.uid] = entry
+
+
+def _leads_to_room(entry: Entry) -> bool:
+    """Whether the VM may go once this is written."""
+    return entry.exit is not None or entry.stage is Stage.REMOVED

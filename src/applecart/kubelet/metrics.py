@@ -37,6 +37,7 @@ class Wait(StrEnum):
     PULL = "pull"
     CLONE = "clone"
     BOOT = "boot"
+    JOURNAL = "journal"  # a full disk, mostly
     PUBLISH = "publish"
     TEARDOWN = "teardown"
 

@@ -118,6 +118,13 @@ def test_only_the_last_lines_of_a_long_log_are_kept_and_no_half_line(status: Pat
     assert read_report(status).log == tuple(str(number) for number in range(1000 - LOG_LINES, 1000))
 
 
+def test_a_log_of_one_endless_line_still_tells_why(status: Path) -> None:
+    """A progress bar ends no line, and the reason after it was lost with all of it."""
+    for bar in (b"\r42%", b"."):
+        (status / LOG_FILE).write_bytes(bar * (2 * LOG_BYTES // len(bar)) + b"xcodebuild: error: no such scheme")
+        assert read_report(status).log[-1].endswith("xcodebuild: error: no such scheme")
+
+
 @given(st.binary(max_size=300), st.booleans())
 def test_any_log_has_lines(data: bytes, is_cut: bool) -> None:
     found = last_lines(file(data, offset=9 if is_cut else 0))
@@ -177,6 +184,13 @@ def test_a_failed_run_says_what_tart_printed_last() -> None:
     assert len(found.message) <= 2000
 
 
+def test_the_password_of_a_screen_is_in_no_status() -> None:
+    """I9: nobody holds it as a Secret when a VM ends before it has an address."""
+    log = ("VNC server is running at vnc://:four-random-words-here@127.0.0.1:5901", "Error: no memory left")
+    found = resolve_exit(RunEnd(1, NOON), ExitReport(), log, STARTED, NOW)
+    assert found.message.endswith("vnc://:REDACTED@127.0.0.1:5901\nError: no memory left")
+
+
 @pytest.mark.parametrize(
     ("line", "is_error"),
     [
@@ -210,14 +224,14 @@ def test_a_job_is_billed_until_its_end_and_not_until_somebody_looked(
     assert found.finished_at == expected
 
 
-def test_the_end_is_known_after_the_folders_are_gone(tmp_path: Path) -> None:
+async def test_the_end_is_known_after_the_folders_are_gone(tmp_path: Path) -> None:
     """Incident 13: the report lay in the folder that teardown deletes."""
     share = GuestShare(tmp_path, "ci-runner-1", Files())
     share.stage({}, "mac-7")
     (share.status_folder / CODE_FILE).write_text("3")
     os.utime(share.status_folder / CODE_FILE, (NOON.timestamp(), NOON.timestamp()))
     report = read_report(share.status_folder)
-    share.remove()
+    await share.remove()
     found = resolve_exit(RunEnd(None, None), report, (), STARTED, NOW)
     assert (found.code, found.finished_at) == (3, NOON)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from applecart.kubelet.guest.guest_files import read_from, read_tail
+from applecart.kubelet.guest.guest_files import LONGEST_SECRET_BYTES, GuestFile, read_tail
 
 LIMIT = 64
 
@@ -178,12 +178,30 @@ def test_every_handle_is_closed_again(status: Path, host_file: Path) -> None:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.binary(max_size=100), st.integers(-5, 120), st.integers(0, 50))
-def test_a_piece_is_what_python_would_slice(status: Path, data: bytes, offset: int, limit: int) -> None:
+@given(st.binary(max_size=100), st.integers(0, 50))
+def test_a_tail_is_what_python_would_slice(status: Path, data: bytes, limit: int) -> None:
     (status / "report").write_bytes(data)
-    tail, piece = read_tail(status, "report", limit), read_from(status, "report", offset, limit)
+    tail = read_tail(status, "report", limit)
     assert tail is not None
-    assert piece is not None
     assert tail.data == data[max(0, len(data) - limit) :]
-    assert piece.data == data[max(0, offset) : max(0, offset) + limit]
     assert tail.is_whole == (limit >= len(data))
+
+
+LONG = b"x" * 2 * LONGEST_SECRET_BYTES
+
+
+@pytest.mark.parametrize(
+    ("data", "offset", "whole"),
+    [
+        (b"one\ntwo\n", 0, b"one\ntwo\n"),
+        (b"ne\ntwo\n", 1, b"two\n"),
+        (b"0%\r20%\r30%", 1, b"20%\r30%"),
+        (b"cret", 1, b""),
+        (LONG, 1, LONG[LONGEST_SECRET_BYTES:]),
+        (LONG, 0, LONG),
+        (b"", 1, b""),
+    ],
+)
+def test_a_tail_begins_with_its_first_whole_line(data: bytes, offset: int, whole: bytes) -> None:
+    """I9: of a secret that the limit cut in two, the second half is recognised by nobody."""
+    assert GuestFile(data, offset, offset + len(data), None).whole_lines == whole

@@ -16,12 +16,14 @@ from applecart.api.core import ServiceAccount
 from applecart.api.fixed_names import DISPATCH_AUDIENCE
 from applecart.api.meta import ObjectMeta
 from applecart.api.pods import Pod, PodSpec
-from applecart.clock import Clock
+from applecart.clock import EPOCH, Clock, VirtualClock
 from applecart.kube.client import Client
 from applecart.kube.errors import Conflict
+from applecart.kubelet.entry import Lifetime
 from applecart.kubelet.guest.config_sources import MissingConfig
-from applecart.kubelet.guest.share import TOKEN_FILE, GuestShare
-from applecart.kubelet.guest.token import LIFETIME_S, Lifetime, TokenKeeper, next_rotation, wants_token, write_token
+from applecart.kubelet.guest.share import GuestShare
+from applecart.kubelet.guest.staged_secrets import TOKEN_FILE
+from applecart.kubelet.guest.token import LEAST_PAUSE_S, LIFETIME_S, TokenKeeper, next_rotation, wants_token, write_token
 from applecart.secrets import Secret
 from applecart.tart.files import Files
 from tests.kube.embedded_api import serving
@@ -170,6 +172,17 @@ async def test_an_agent_that_finds_a_running_vm_replaces_its_token_at_once(
     async with keeping(client, clock, pod, share, None):
         await elapse(0.2 * HOUR_S)
         assert await is_good(client, share)
+
+
+async def test_a_clock_that_is_hours_ahead_does_not_make_the_agent_ask_at_every_moment(
+    client: Client, clock: Clock, pod: Pod, share: GuestShare
+) -> None:
+    """By such a clock a token of eight hours expires as soon as it is there."""
+    ahead = VirtualClock(asyncio.get_running_loop(), start=EPOCH + timedelta(seconds=LIFETIME_S - 1))
+    faulty = FaultyTransport(client.transport)
+    async with keeping(Client(faulty, ahead), ahead, pod, share, None):
+        await elapse(10 * LEAST_PAUSE_S)
+    assert len(faulty.calls) == 10
 
 
 async def test_a_token_never_shows_itself(

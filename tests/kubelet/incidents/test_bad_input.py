@@ -66,6 +66,23 @@ async def test_the_pod_of_a_daemon_set_for_other_nodes_is_refused_once(tmp_path:
         await _stays_quiet(here, "UnsupportedPod")
 
 
+@pytest.mark.parametrize(("resource", "amount", "least"), [("memory", "1Gi", "MB of memory"), ("cpu", "1", "CPU cores")])
+async def test_a_pod_that_is_smaller_than_its_image_allows_fails_at_once(
+    resource: str, amount: str, least: str, tmp_path: Path, clock: Clock
+) -> None:
+    """Weakness 5: such a Pod got clone after clone for an hour, and each was refused."""
+    container = {"name": "runner", "image": IMAGE, "resources": {"limits": {resource: amount}}}
+    async with scene(tmp_path, clock) as here:
+        here.start_agent()
+        await here.create(_pod({"containers": [container]}))
+        pod = await here.until_phase("job-1", FAILED, within_s=120)
+        assert f"{least} at minimum" in pod.status.message
+        assert "resources" in pod.status.message
+        await elapse(LONG_S)
+        assert len(calls(here, "clone", "ci-job-1")) == 1
+        assert "ci-job-1" not in here.mac.vms()
+
+
 async def _stays_quiet(here: World, reason: str) -> None:
     """No VM, no second event, no finalizer; it can be deleted."""
     await elapse(LONG_S)

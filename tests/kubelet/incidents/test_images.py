@@ -1,13 +1,17 @@
 """Incidents of images, goldens and garbage collection: nothing is pulled twice, nothing of others is touched."""
 
 import asyncio
+import shutil
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from applecart.api.pods import RUNNING, SUCCEEDED
+from applecart.api.meta import Key
+from applecart.api.names import golden_vm
+from applecart.api.pods import RUNNING, SUCCEEDED, Pod
 from applecart.clock import Clock, VirtualClock
+from applecart.kube.patches import Merge
 from applecart.kubelet.entry import Stage
 from applecart.sim.mac import Call
 from applecart.sim.tart.faults import Fault
@@ -22,6 +26,7 @@ from tests.kubelet.incidents.scene import (
     job,
     person_runs,
     scene,
+    vm_pid,
     waiting_reason,
     within,
 )
@@ -154,6 +159,85 @@ async def test_a_pod_whose_name_is_taken_by_a_foreign_vm_fails_and_leaves_it_alo
         await here.until_gone("job-1", within_s=60)
         assert read_config(here.mac.store.vms / "ci-job-1") == before
         assert here.mac.boots == []
+
+
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["pod-stays", "pod-deleted"])
+async def test_a_foreign_vm_that_runs_under_a_pods_name_runs_on_with_its_files(
+    is_deleted: bool, tmp_path: Path, clock: Clock
+) -> None:
+    """Weakness 4 and I7: the Pod failed as it should, and its teardown shut the other VM down."""
+    async with scene(tmp_path, clock) as here:
+        await person_runs(here, "create", "ci-job-1")
+        run = asyncio.create_task(person_runs(here, "run", "ci-job-1", "--no-graphics"))
+        theirs = tmp_path / "userdata" / "ci-job-1" / "theirs"
+        theirs.parent.mkdir(parents=True)
+        theirs.write_text("read by the guest")
+        await elapse(600)
+        pid = await vm_pid(here)
+        here.start_agent()
+        await here.create(vm_pod())
+        await here.until_phase("job-1", "Failed", within_s=60)
+        if is_deleted:
+            await delete(here)
+            await here.until_gone("job-1", within_s=60)
+        await elapse(900)
+        assert await vm_pid(here) == pid
+        assert theirs.exists()
+        assert calls(here, "stop") == []
+        run.cancel()
+
+
+async def test_the_vm_of_an_earlier_pod_that_runs_on_is_never_ended_by_a_pod_of_its_name(tmp_path: Path, clock: Clock) -> None:
+    """I7: with the earlier Pod's memory lost, its successor waited an hour, gave up, and took the VM along."""
+    async with scene(tmp_path, clock) as here:
+        here.start_agent()
+        await here.create(vm_pod())
+        await here.until_phase("job-1", RUNNING)
+        pid = await vm_pid(here)
+        await here.kill_agent()
+        shutil.rmtree(tmp_path / "state" / "pods")
+        await here.client.patch(Pod, Key("ci", "job-1"), Merge({"metadata": {"finalizers": []}}))
+        await delete(here, grace_s=0)
+        await here.until_gone("job-1")
+        await here.create(vm_pod())
+        here.start_agent()
+        pod = await here.until_phase("job-1", "Failed", within_s=2 * 3600)
+        assert "of an earlier Pod" in pod.status.message
+        await elapse(60)
+        assert await vm_pid(here) == pid
+        assert (tmp_path / "userdata" / "ci-job-1" / "tuist.env").exists()
+
+
+async def test_a_vm_that_somebody_makes_under_a_pods_name_during_the_pull_is_left_alone(tmp_path: Path, clock: Clock) -> None:
+    """I3: a name that was free when the pull began counted as ours when the clone began."""
+    async with scene(tmp_path, clock) as here:
+        image_bytes(here, 20 * GB)
+        here.start_agent()
+        await here.create(vm_pod())
+        await elapse(60)
+        await person_runs(here, "create", "ci-job-1")
+        before = read_config(here.mac.store.vms / "ci-job-1")
+        pod = await here.until_phase("job-1", "Failed")
+        assert "was not made for a Pod" in pod.status.message
+        await elapse(60)
+        assert read_config(here.mac.store.vms / "ci-job-1") == before
+
+
+async def test_a_golden_of_another_agent_is_named_at_once_and_the_pod_goes_on_when_it_is_gone(
+    tmp_path: Path, clock: Clock
+) -> None:
+    """I14: an agent that was replaced left goldens of the same name; every Pod of their image failed an hour later."""
+    async with scene(tmp_path, clock) as here:
+        await person_runs(here, "pull", IMAGE)
+        await person_runs(here, "clone", IMAGE, golden_vm(IMAGE))
+        here.start_agent()
+        await here.create(vm_pod())
+        await here.until("job-1", lambda pod: waiting_reason(pod) == "VmInTheWay", within_s=60)
+        assert f"`tart delete {golden_vm(IMAGE)}`" in (await events(here))["TartCreateFailed"].message
+        await elapse(2 * 3600)
+        assert waiting_reason(await here.pod("job-1")) == "VmInTheWay"
+        await person_runs(here, "delete", golden_vm(IMAGE))
+        await here.until_phase("job-1", RUNNING, within_s=330)
 
 
 async def test_a_vm_that_is_just_being_cloned_is_no_orphan(tmp_path: Path, clock: Clock) -> None:

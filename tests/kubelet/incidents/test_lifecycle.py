@@ -260,11 +260,15 @@ async def test_a_status_keeps_what_others_wrote_into_it(tmp_path: Path, clock: C
         await elapse(3)
         theirs = {"status": {"conditions": [{"type": "example.com/Theirs", "status": "True"}]}}
         await here.client.patch_status(Pod, Key(NAMESPACE, "job-1"), Strategic(theirs))
-        await here.until_phase("job-1", RUNNING)
+        running = await here.until_phase("job-1", RUNNING)
         go_wrong(here, Fault(on="ip", kind="fail", times=None, text="no"))
         await elapse(600)
         pod = await here.pod("job-1")
         assert pod is not None
         assert pod.status.phase == RUNNING
+        assert pod.status.pod_ip == running.status.pod_ip != ""
+        assert here.agent is not None
+        (entry,) = here.agent.host.journal
+        assert entry.address == running.status.pod_ip
         types = {condition.type for condition in pod.status.conditions}
         assert types >= {"Ready", "ContainersReady", "Initialized", "PodScheduled", "example.com/Theirs"}

@@ -124,6 +124,29 @@ async def _force_away(here: World) -> None:
     await here.until_gone("job-1")
 
 
+async def test_a_pod_whose_entry_is_lost_can_be_deleted_although_the_disk_is_full(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I5: the entry that a lost journal needs could not be written, and that was no reason to let the Pod go."""
+    async with scene(tmp_path, clock) as here:
+        here.start_agent()
+        await here.create(vm_pod())
+        await here.until_phase("job-1", RUNNING)
+        await here.kill_agent()
+        shutil.rmtree(tmp_path / "state" / "pods")
+
+        def full(files: KillableFiles, path: Path, data: bytes, mode: int = 0o600) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(KillableFiles, "write", full)
+        await delete(here)
+        here.start_agent()
+        await here.until_gone("job-1", within_s=600)
+        await elapse(600)
+        assert here.mac.running() == []
+        assert "ci-job-1" not in here.mac.vms()  # the collector knows it by its mark
+
+
 @pytest.mark.parametrize("from_s", [0, 20, 40, 60], ids=lambda at: f"after-{at}s")
 async def test_a_full_disk_under_the_journal_delays_a_pod_and_loses_nothing(
     from_s: int, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch

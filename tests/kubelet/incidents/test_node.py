@@ -41,9 +41,11 @@ async def test_a_node_that_was_given_up_is_ready_again_when_its_agent_is_back(tm
         await elapse(120)
         unknown = {"type": READY, "status": "Unknown", "reason": "NodeStatusUnknown", "message": ""}
         await here.client.patch_status(Node, Key("", NODE), Strategic({"status": {"conditions": [unknown]}}))
+        here.flags.append("--node-labels=tuist.dev/fleet=ci")  # metadata change too: the answer to that held the Unknown
         here.start_agent()
         await elapse(60)
         assert (await node_condition(here, READY)).status == "True"
+        assert (await _node(here)).labels["tuist.dev/fleet"] == "ci"
 
 
 async def test_what_a_node_says_of_itself_reaches_the_api(tmp_path: Path, clock: Clock) -> None:

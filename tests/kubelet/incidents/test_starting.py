@@ -18,6 +18,7 @@ from tests.kubelet.incidents.scene import (
     waiting_reason,
 )
 from tests.kubelet.world import vm_pod
+from tests.virtual_time import elapse
 
 
 @pytest.mark.parametrize("loginwindow_is_dead", [False, True])
@@ -63,6 +64,7 @@ async def test_a_pod_that_waits_for_a_session_never_costs_a_running_vm_its_own(t
         here.mac.lose_gui_session()
         await here.create(vm_pod("waits"))
         await here.until_phase("waits", FAILED, within_s=1200)
+        await elapse(10)  # a VM that is being deleted is locked, as one that runs is
         assert here.mac.running() == ["ci-works"]
 
 
@@ -88,6 +90,24 @@ async def test_a_start_that_came_to_nothing_is_tried_again_with_a_new_clone(tmp_
         assert "the hypervisor is busy" in (await events(here))["TartCreateFailed"].message
         assert len(calls(here, "clone", "ci-job-1")) == 2
         assert [boot.times for boot in here.mac.boots] == [1]
+
+
+async def test_a_failed_start_is_judged_by_its_own_words_and_not_by_those_of_an_earlier_one(
+    tmp_path: Path, clock: Clock
+) -> None:
+    """Weakness 5: all starts of a Pod printed into one log, so the first failure was told again for every later one."""
+    async with scene(tmp_path, clock) as here:
+        go_wrong(
+            here,
+            Fault(on="run", kind="fail", text="Error: No space left on device"),
+            Fault(on="run", kind="fail", text="Error: Failed to create new HostKey"),
+            Fault(on="run", kind="fail", text="Error: The number of VMs exceeds the system limit", times=None),
+        )
+        here.start_agent()
+        await here.create(vm_pod())
+        await here.until("job-1", lambda pod: waiting_reason(pod) == "HostDiskFull", within_s=120)
+        await here.until("job-1", lambda pod: waiting_reason(pod) == "NoGuiSession", within_s=120)
+        await here.until("job-1", lambda pod: waiting_reason(pod) == "TooManyVMs", within_s=120)
 
 
 async def test_the_third_vm_waits_for_a_place(tmp_path: Path, clock: Clock) -> None:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from applecart.api.pods import RUNNING
+from applecart.api.pods import FAILED, RUNNING
 from applecart.clock import Clock
 from applecart.sim.tart.faults import Fault
 from applecart.tart.marks import PodMark
-from tests.kubelet.incidents.scene import calls, delete, go_wrong, scene
+from tests.kubelet.incidents.scene import calls, delete, go_wrong, person_runs, scene
 from tests.kubelet.world import vm_pod
 from tests.virtual_time import elapse
 
@@ -62,3 +62,20 @@ async def test_a_pod_that_is_deleted_while_its_vm_is_cloned_leaves_nothing_behin
         assert here.agent is not None
         assert list(here.agent.host.journal) == []
         assert list((tmp_path / "userdata").iterdir()) == []
+
+
+async def test_a_vm_that_a_person_renamed_to_a_pods_name_is_that_persons(tmp_path: Path, clock: Clock) -> None:
+    """I3: `tart rename` carries the mark of another Pod along, and the VM that somebody wanted to keep was replaced."""
+    async with scene(tmp_path, clock) as here:
+        here.start_agent()
+        await here.create(vm_pod("other"))
+        await here.until_phase("other", RUNNING)
+        await here.stop_agent()
+        await person_runs(here, "stop", "ci-other")
+        await person_runs(here, "rename", "ci-other", "ci-job-1")
+        await here.create(vm_pod())
+        here.start_agent()
+        pod = await here.until_phase("job-1", FAILED, within_s=60)
+        assert "was not made for a Pod" in pod.status.message
+        await elapse(60)
+        assert "ci-job-1" in here.mac.vms()

@@ -7,7 +7,7 @@ from applecart.api.pods import RUNNING, Pod
 from applecart.clock import Clock
 from applecart.kube.patches import Merge
 from applecart.sim.tart.faults import Fault
-from tests.kubelet.incidents.scene import delete, events, go_wrong, scene
+from tests.kubelet.incidents.scene import delete, events, go_wrong, scene, waiting_reason
 from tests.kubelet.world import NAMESPACE, World, vm_pod
 from tests.virtual_time import elapse
 
@@ -33,6 +33,10 @@ async def test_a_pod_waits_for_the_vm_of_its_predecessor_and_says_so(tmp_path: P
         told = (await events(here))["TartCreateFailed"]
         assert "earlier Pod of this name" in told.message
         assert "the disk is angry" in told.message
+        waiting = await here.pod("job-1")
+        assert waiting_reason(waiting) == "TartCreateFailed"  # I10: an event is gone after an hour
+        assert waiting is not None
+        assert "earlier Pod of this name" in waiting.status.message
         go_wrong(here)
         await here.until_phase("job-1", RUNNING, within_s=600)
         assert len(here.mac.boots) == 2

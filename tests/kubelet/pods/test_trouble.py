@@ -13,6 +13,7 @@ from applecart.api.reasons import kubelet as reasons
 from applecart.errors import BadInput, ControlPlaneFault, DeadlineExceeded, Permanent, Transient, Unreachable
 from applecart.kube.errors import Conflict, Forbidden, Invalid, NotFound, ServerFault, Status, TooManyRequests, Unauthorized
 from applecart.kubelet.entry import Trouble
+from applecart.kubelet.golden_making import VmInTheWay
 from applecart.kubelet.guest.config_sources import MissingConfig
 from applecart.kubelet.pods import trouble
 from applecart.kubelet.pods.support import UnsupportedPod
@@ -39,6 +40,7 @@ TABLE = [
     (OSError(errno.ENOSPC, "full"), "no-space", 20 * MINUTE),
     (failures.NoGuiSession("x"), "no-gui-session", 10 * MINUTE),
     (failures.TooManyVms("x"), "too-many-vms", 30 * MINUTE),
+    (VmInTheWay("x"), "vm-in-the-way", 240 * MINUTE),
     (failures.TartHung("x"), "tart", 60 * MINUTE),
     (failures.PullStalled("x"), "tart", 60 * MINUTE),
     (failures.TartFailed("x"), "tart", 60 * MINUTE),

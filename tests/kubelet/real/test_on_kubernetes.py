@@ -87,7 +87,7 @@ async def test_a_pod_becomes_a_vm_that_kubectl_can_read_and_goes(real: Api, agen
 
 
 async def test_a_person_enters_a_vm(real: Api, agent_of: StartsAgents, kubectl: Kubectl) -> None:
-    """The agent says on its Node that it streams over WebSocket; API servers before 1.36 do not know the word and speak SPDY."""
+    """The agent says on its Node that it streams over WebSocket; API servers before 1.36 do not know that and speak SPDY."""
     agent = agent_of(real, *real.serving_flags)
     agent.start()
     async with following(real.client, Pod, agent, real.namespace) as pods:

@@ -77,6 +77,19 @@ def test_passwords_of_screens_are_not_shown(line: bytes, shown: bytes) -> None:
     assert cleaned(line) == shown
 
 
+@pytest.mark.timeout(10)
+def test_a_line_full_of_addresses_of_screens_is_cleaned_in_no_time() -> None:
+    """A guest that printed `vnc://` on and on held up the heartbeat of its node for minutes."""
+    line = b"vnc://" * 100_000
+    assert cleaned(line) == line
+
+
+def test_a_secret_of_several_lines_is_masked_line_by_line() -> None:
+    key = Secret('{\n  "type": "service_account",\n  "client_secret": "GOCSPX-hunter2hunter2"\n}\n')
+    shown = LineCutter().feed(b"$ cat credentials.json\n" + key.reveal().encode())
+    assert b"".join(shown) == b"$ cat credentials.json\n{\n  ***,\n  ***\n}\n"
+
+
 def test_a_time_is_written_as_a_kubelet_writes_it() -> None:
     at = datetime(2026, 3, 1, 12, 0, 0, 5, tzinfo=UTC)
     assert stamped(b"a\n", at) == b"2026-03-01T12:00:00.000005000Z a\n"

@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from applecart.clock import Clock
@@ -15,6 +17,8 @@ from applecart.kubelet.serve.logs import LOOK_S, NoLog, open_log
 from applecart.secrets import Secret
 from tests.kubelet.serve.guests_here import GuestsHere, print_to, say_in
 from tests.virtual_time import elapse
+
+PASSWORD = "correct-horse-battery"
 
 
 @pytest.fixture
@@ -190,6 +194,89 @@ async def test_passwords_and_secrets_stay_on_the_host(guests: GuestsHere, guest:
     say_in(guest, f"curl -H {token.reveal()}\n")
     said = await shown(guests, guest, clock)
     assert said == b"VNC server is running at vnc://:REDACTED@127.0.0.1:5901\ncurl -H ***\n"
+
+
+@pytest.fixture
+def given(tmp_path: Path, guest: Guest) -> Guest:
+    """A guest that was given a password and a token."""
+    staged = tmp_path / "staged"
+    staged.mkdir()
+    (staged / "tuist.env").write_text(f"PASSWORD={PASSWORD}\nURL=https://dispatch\n")
+    (staged / "sa_token").write_text("a-first-token")
+    return msgspec.structs.replace(guest, staged=staged, secret_names=("PASSWORD",))
+
+
+@pytest.mark.usefixtures("forgotten_secrets")
+async def test_what_a_guest_was_given_is_masked_whoever_else_has_forgotten_it(
+    guests: GuestsHere, given: Guest, clock: Clock
+) -> None:
+    """I9: a log that was read after its guest had ended, or after a restart of the agent, showed passwords."""
+    say_in(given, f"{PASSWORD} at https://dispatch with a-first-token\n")
+    assert await shown(guests, given, clock) == b"*** at https://dispatch with ***\n"
+
+
+@pytest.mark.usefixtures("forgotten_secrets")
+async def test_a_token_that_was_replaced_while_its_log_is_followed_is_masked(
+    guests: GuestsHere, given: Guest, clock: Clock
+) -> None:
+    assert given.staged is not None
+    reader = Reader(guests, given, clock)
+    await elapse(LOOK_S)
+    (given.staged / "sa_token").write_text("a-second-token")
+    say_in(given, "a-first-token a-second-token\n")
+    await elapse(LOOK_S)
+    assert reader.seen == b"*** ***\n"
+    reader.task.cancel()
+
+
+@pytest.mark.usefixtures("forgotten_secrets")
+async def test_the_last_words_of_a_guest_are_masked_although_what_it_was_given_is_gone(
+    guests: GuestsHere, given: Guest, clock: Clock
+) -> None:
+    """I9: the last look came half a second after everybody else had let go of the guest's secrets."""
+    assert given.staged is not None
+    say_in(given, "one\n")
+    reader = Reader(guests, given, clock)
+    await elapse(LOOK_S * 1.5)
+    say_in(given, f"{PASSWORD}\n")
+    shutil.rmtree(given.staged)
+    guests.end(given)
+    await reader.task
+    assert reader.seen == b"one\n***\n"
+
+
+async def test_of_an_ended_guest_the_log_that_was_cleaned_and_kept_is_shown(
+    guests: GuestsHere, guest: Guest, clock: Clock
+) -> None:
+    """Its share may be there for hours, while the API is away, and what the guest was given may be gone."""
+    say_in(guest, "as the guest wrote it\n")
+    assert guest.kept_log is not None
+    guest.kept_log.write_text("as it was kept\n")
+    guests.end(guest)
+    ended = guests.find("default", "job")
+    assert ended is not None
+    assert await shown(guests, ended, clock) == b"as it was kept\n"
+    guest.kept_log.unlink()  # it could not be kept
+    assert await shown(guests, ended, clock) == b"as the guest wrote it\n"
+
+
+@pytest.mark.parametrize(
+    ("state", "never_ran", "why"),
+    [
+        (State.WAITING, "", 'container "vm" in pod "job" is waiting to start: ContainerCreating'),
+        (State.ENDED, "Odd: two containers", 'container "vm" in pod "job" never had a VM: Odd: two containers'),
+        (State.ENDED, "", 'the log of container "vm" in pod "job" is no longer on its host'),
+    ],
+)
+async def test_a_log_from_before_a_pod_had_a_vm_is_of_another_pod(
+    guests: GuestsHere, clock: Clock, state: State, never_ran: str, why: str
+) -> None:
+    guest = msgspec.structs.replace(guests.add(state=state), has_begun=False, never_ran=never_ran)
+    print_to(guest, "of another\n")
+    say_in(guest, "of another\n")
+    with pytest.raises(NoLog) as refused:
+        open_log(guests, guest, LogOptions(), clock)
+    assert str(refused.value) == why
 
 
 async def test_of_a_log_without_end_whole_lines_of_its_last_part_are_shown(

@@ -26,6 +26,12 @@ SUFFICIENT_DISK: Final = ConditionReason("TartKubeletHasSufficientDisk", DISK_PR
 DISK_NEARLY_FULL: Final = ConditionReason(
     "TartKubeletHasDiskPressure", DISK_PRESSURE, Severity.NONE, "the host is nearly full; the message says how full"
 )
+STATE_NOT_WRITABLE: Final = ConditionReason(
+    "TartKubeletStateNotWritable",
+    DISK_PRESSURE,
+    Severity.NONE,
+    "the agent cannot write down what it does, so it takes on no Pod; those that run go on",
+)
 SUFFICIENT_MEMORY: Final = ConditionReason(
     "TartKubeletHasSufficientMemory",
     MEMORY_PRESSURE,
@@ -69,6 +75,9 @@ VM_NEEDS_GUI_SESSION: Final = StatusReason(
     NO_GUI_SESSION.name, _WAITING, "nobody is logged in on the host's screen, so no VM can start"
 )
 TOO_MANY_VMS: Final = StatusReason("TooManyVMs", _WAITING, "the two macOS guests that Apple allows per host run already")
+VM_IN_THE_WAY: Final = StatusReason(
+    "VmInTheWay", _WAITING, "a VM that this agent did not make has a golden's name; the message says which to delete"
+)
 CONTROL_PLANE: Final = StatusReason(
     "ControlPlaneUnavailable", _WAITING, "the API does not answer or refuses; it is asked again"
 )
@@ -77,7 +86,7 @@ _ENDED = "`status.reason` of a Failed Pod and `terminated.reason` of its contain
 BOOT_TIMED_OUT: Final = StatusReason("TartBootTimedOut", _ENDED, "the guest had no address within the boot deadline")
 LIVENESS_FAILED: Final = StatusReason("LivenessProbeFailed", _ENDED, "the guest was ended because its liveness probe failed")
 DEADLINE_EXCEEDED: Final = StatusReason("DeadlineExceeded", _ENDED, "the Pod was active longer than it allows itself to be")
-DELETED: Final = StatusReason("PodDeleted", _ENDED, "the Pod was deleted before its VM ran")
+DELETED: Final = StatusReason("PodDeleted", _ENDED, "the Pod was deleted before its VM had ended by itself")
 
 CREATING_VM: Final = normal("CreatingVM", "the Pod's VM is being made")
 IDENTITY_REGEN_SKIPPED: Final = warning(

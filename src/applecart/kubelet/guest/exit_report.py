@@ -17,7 +17,7 @@ from applecart.api.pods import FAILED, SUCCEEDED
 from applecart.api.reasons import kubelet as reasons
 from applecart.kubelet.entry import Exit
 from applecart.kubelet.guest.guest_files import GuestFile, read_tail
-from applecart.secrets import redact
+from applecart.kubelet.guest.printed import fit_to_show
 from applecart.tart.mac import RunEnd
 
 CODE_FILE = "runner-rc"
@@ -58,11 +58,8 @@ def parse_code(file: GuestFile | None) -> int | None:
 
 
 def last_lines(file: GuestFile | None) -> tuple[str, ...]:
-    """The last lines of a log, without the piece of a line that the limit cut in two."""
-    if file is None:
-        return ()
-    data = file.data.partition(b"\n")[2] if file.offset else file.data
-    return tuple(data.decode("utf-8", "replace").splitlines()[-LOG_LINES:])
+    """The last lines of a log."""
+    return tuple(file.whole_lines.decode("utf-8", "replace").splitlines()[-LOG_LINES:]) if file is not None else ()
 
 
 def guest_error(vm_log: Iterable[str]) -> str:
@@ -100,12 +97,12 @@ def _reported(code: int, finished_at: datetime) -> Exit:
 
 
 def _failed(reason: str, message: str, code: int, signal: int, finished_at: datetime) -> Exit:
-    return Exit(FAILED, reason, redact(message)[:LONGEST_MESSAGE_CHARS], reason, code, signal, finished_at)
+    return Exit(FAILED, reason, fit_to_show(message)[:LONGEST_MESSAGE_CHARS], reason, code, signal, finished_at)
 
 
 def _with_log(message: str, vm_log: tuple[str, ...]) -> str:
     """The last lines matter most, so the cut is made at their beginning."""
-    text = redact("\n".join(line for line in vm_log if line.strip()))
+    text = fit_to_show("\n".join(line for line in vm_log if line.strip()))
     return f"{message}; it printed last:\n{text[-LONGEST_MESSAGE_CHARS // 2 :]}" if text else message
 
 

@@ -8,6 +8,7 @@ nothing here waits for a guest.
 
 import errno
 import os
+import re
 import stat
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +26,9 @@ _KINDS = {
     stat.S_IFBLK: "a device",
 }
 
+LONGEST_SECRET_BYTES = 16 << 10  # what comes after so much cannot be the rest of one that was cut
+_LINE_END = re.compile(rb"[\r\n]")  # a progress bar ends its lines with \r alone
+
 log = logger(__name__)
 
 
@@ -40,6 +44,14 @@ class GuestFile(msgspec.Struct, frozen=True):
     def is_whole(self) -> bool:
         return self.offset == 0 and len(self.data) >= self.size_bytes
 
+    @property
+    def whole_lines(self) -> bytes:
+        """Without what the limit cut in two, which may be half a secret and would not be recognised (I9)."""
+        if not self.offset:
+            return self.data
+        end = _LINE_END.search(self.data)
+        return self.data[end.end() if end else LONGEST_SECRET_BYTES :]
+
 
 class Refused(Exception):
     """What lies there is not read; the text says why."""
@@ -47,19 +59,10 @@ class Refused(Exception):
 
 def read_tail(folder: Path, name: str, limit_bytes: int) -> GuestFile | None:
     """The last bytes of a file; None when there is none, or none that may be read."""
-    return _told(folder, name, None, limit_bytes)
-
-
-def read_from(folder: Path, name: str, offset: int, limit_bytes: int) -> GuestFile | None:
-    """The bytes from an offset on, as `read_tail`; a file shorter than the offset gives none of them."""
-    return _told(folder, name, max(0, offset), limit_bytes)
-
-
-def _told(folder: Path, name: str, offset: int | None, limit_bytes: int) -> GuestFile | None:
     try:
         handle, found = open_plain(folder, name)
         try:
-            return _piece(handle, found, offset, limit_bytes)
+            return _tail(handle, found, limit_bytes)
         finally:
             os.close(handle)
     except FileNotFoundError:
@@ -97,8 +100,8 @@ def _checked(found: os.stat_result) -> os.stat_result:
     return found
 
 
-def _piece(handle: int, found: os.stat_result, offset: int | None, limit_bytes: int) -> GuestFile:
-    begin = max(0, found.st_size - limit_bytes) if offset is None else offset
+def _tail(handle: int, found: os.stat_result, limit_bytes: int) -> GuestFile:
+    begin = max(0, found.st_size - limit_bytes)
     data = b""
     while len(data) < limit_bytes:  # a read may return less than was asked for
         more = os.pread(handle, limit_bytes - len(data), begin + len(data))

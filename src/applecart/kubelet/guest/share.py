@@ -6,18 +6,17 @@ runs, `status` is the guest's: this module then replaces single files in it and 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from applecart.errors import BadInput
-from applecart.kubelet.guest.env_file import env_file, read_env_file
+from applecart.kubelet.guest.env_file import env_file
 from applecart.kubelet.guest.expansion import Value
+from applecart.kubelet.guest.staged_secrets import ENV_FILE, TOKEN_FILE, StagedSecrets
 from applecart.secrets import Secret
 from applecart.tart.files import Files
 from applecart.tart.run_options import Share
 
-ENV_FILE = "tuist.env"
-TOKEN_FILE = "sa_token"
 STATUS_FOLDER = "status"
 NODE_NAME_FILE = "node-name"
 STATUS_MODE = 0o777  # the guest's user is another one than ours
@@ -33,11 +32,13 @@ class GuestShare:
             raise BadInput(f"--userdata-dir {userdata} cannot be shared with guests: use a path without ':' and ','")
         self._userdata = userdata
         self._files = files
+        self._tokens: list[Secret] = []  # those written through this object: masked for as long as it is used
         self.folder = userdata / vm
         self.status_folder = self.folder / STATUS_FOLDER
 
     def stage(self, values: Mapping[str, Value], node: str) -> None:
-        """Everything but the token, for a VM that was never started; whatever lay there before is gone."""
+        """Everything but the token, for a VM that was never started; whatever lay there before is gone. What a guest filled is
+        better removed before, beside the event loop."""
         content = env_file(values)
         self._files.remove(self.folder)
         if not self._userdata.is_dir():
@@ -49,22 +50,16 @@ class GuestShare:
 
     def write_token(self, token: Secret) -> None:
         """A reader in the guest sees the old one or the new one, whole."""
+        self._tokens.append(token)
         self._files.write(self.folder / TOKEN_FILE, token.reveal().encode())
 
     @contextmanager
     def masked(self, names: Iterable[str]) -> Iterator[None]:
         """Whatever is logged, recorded or shown in the block shows neither these variables nor the token: a guest may have
-        printed them, and what was staged for it is long forgotten here (I9)."""
-        kept = [Secret(value) for value in self._staged(names)]
+        printed them (I9)."""
+        secrets = StagedSecrets(self.folder, names)
         yield
-        kept.clear()
-
-    def _staged(self, names: Iterable[str]) -> Iterator[str]:
-        with suppress(OSError):
-            values = read_env_file((self.folder / ENV_FILE).read_bytes())
-            yield from (values[name] for name in names if name in values)
-        with suppress(OSError):
-            yield (self.folder / TOKEN_FILE).read_text("utf-8", "replace")
+        del secrets
 
     def tell(self, name: str, data: bytes) -> None:
         """A file for the guest in the folder it may write to; it replaces whatever the guest made of that name."""
@@ -73,14 +68,5 @@ class GuestShare:
     def shares(self) -> tuple[Share, ...]:
         return (Share("env", self.folder), Share(STATUS_FOLDER, self.status_folder, read_only=False))
 
-    def remove(self) -> None:
-        self._files.remove(self.folder)
-
-
-def stale(userdata: Path, keep: set[str]) -> list[Path]:
-    """Folders of VMs that nobody knows any more; they hold secrets of Pods that may never have started."""
-    try:
-        found = sorted(userdata.iterdir())
-    except FileNotFoundError:
-        return []
-    return [path for path in found if path.name not in keep and path.is_dir() and not path.is_symlink()]
+    async def remove(self) -> None:
+        await self._files.remove_aside(self.folder)

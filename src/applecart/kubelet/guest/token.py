@@ -9,8 +9,6 @@ import asyncio
 from datetime import datetime, timedelta
 from typing import NoReturn
 
-import msgspec
-
 from applecart.api.authentication import BoundObject, TokenRequest, TokenRequestSpec
 from applecart.api.core import ServiceAccount
 from applecart.api.fixed_names import DISPATCH_AUDIENCE
@@ -21,6 +19,7 @@ from applecart.errors import ApplecartError
 from applecart.kube.backoff import Pace
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
+from applecart.kubelet.entry import Lifetime
 from applecart.kubelet.guest.config_sources import MissingConfig
 from applecart.kubelet.guest.downward import service_account
 from applecart.kubelet.guest.share import GuestShare
@@ -28,16 +27,10 @@ from applecart.observe.logs import logger
 
 LIFETIME_S = 28800  # one hour ended in the middle of jobs; no job runs longer than 8 hours
 ROTATED_AT = 0.8  # of its life: the rest is there to get through an outage of the API
+LEAST_PAUSE_S = 60.0  # a host whose clock is hours ahead believes that every token expires at once
 RETRY = Pace(first_s=5.0, longest_s=300.0)  # a fifth of the life is left for it
 
 log = logger(__name__)
-
-
-class Lifetime(msgspec.Struct, frozen=True):
-    """Of a token that was written, by our clock."""
-
-    issued_at: datetime
-    expires_at: datetime
 
 
 def wants_token(pod: Pod) -> bool:
@@ -86,7 +79,7 @@ class TokenKeeper:
             elif lifetime is not None:
                 now = self._clock.now()
                 due = next_rotation(lifetime.issued_at, lifetime.expires_at, now)
-                await asyncio.sleep((due - now).total_seconds())
+                await asyncio.sleep(max(LEAST_PAUSE_S, (due - now).total_seconds()))
             try:
                 lifetime = await write_token(self._client, pod, share, self._clock)
                 failures = 0

@@ -5,6 +5,7 @@ a folder that is taken. So an agent that died in between either finds its VM or 
 """
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -15,7 +16,7 @@ from applecart.errors import ApplecartError
 from applecart.kubelet.entry import Entry, Stage
 from applecart.kubelet.guest.share import GuestShare
 from applecart.kubelet.pods.host import Host
-from applecart.tart.mac import Detached, RunEnd
+from applecart.tart.mac import Detached, Process, RunEnd
 from applecart.tart.run_options import RunOptions, Share
 from applecart.tart.running import running_vms
 
@@ -38,7 +39,8 @@ class Booting:
         host.files.make_folder(folder)
         options = RunOptions(shares=await self._shares(pod, entry), is_vnc=host.has_screen(pod))
         detached = await host.tart.run(entry.vm, options, folder=folder, log=host.logs / f"{entry.vm}.log")
-        return host.journal.write(msgspec.structs.replace(entry, stage=Stage.RUNNING)), detached
+        # The way here may have been long: a false start is known by how soon it ended.
+        return host.journal.write(msgspec.structs.replace(entry, stage=Stage.RUNNING, started_at=host.clock.now())), detached
 
     async def _shares(self, pod: Pod, entry: Entry) -> tuple[Share, ...]:
         share = GuestShare(self.host.userdata, entry.vm, self.host.files)
@@ -47,35 +49,47 @@ class Booting:
         skipped = reasons.CACHE_VOLUME_SKIPPED
 
         def tell(sentence: str) -> None:
-            self.host.events.event(pod, skipped.type, skipped.name, f"cache volume not attached: {sentence}")
+            self.host.events.event(pod, skipped.type, skipped.name, sentence)
 
         return (*share.shares(), *await self.host.caches.attach(entry, share, on_skipped=tell))
 
     async def find(self, entry: Entry) -> tuple[Entry, Detached | None]:
         """What became of a VM that was being started. Without a Detached it never was, and the entry is CLONED again."""
         detached = await self.detached(entry)
+        if detached is None:
+            drop_run(self.host, entry)
         stage = Stage.RUNNING if detached else Stage.CLONED
         return self.host.journal.write(msgspec.structs.replace(entry, stage=stage)), detached
 
     async def detached(self, entry: Entry) -> Detached | None:
         """The program that runs, or ran, the VM. None when it was never started, and then it never will be."""
-        if not entry.run:
-            found = running_vms(await self.host.mac.processes(), self.host.tart.binary).get(entry.vm)
-            return StrayVm(self.host, entry.vm, found.pid if found else None)
-        folder = self.host.journal.run_folder(entry)
-        self.host.files.make_folder(folder)  # the agent may have died before it did
-        return await self.host.mac.adopt(folder)
+        if entry.run:
+            folder = self.host.journal.run_folder(entry)
+            self.host.files.make_folder(folder)  # the agent may have died before it did
+            found = await self.host.mac.adopt(folder)
+            if found is not None or entry.stage is not Stage.RUNNING:
+                return found
+        if not entry.is_marked:
+            return None  # whatever runs under our name is not ours (I3)
+        running = running_vms(await self.host.mac.processes(), self.host.tart.binary).get(entry.vm)
+        return StrayVm(self.host, entry.vm, running.pid if running else None)
 
     def _rotate_log(self, entry: Entry) -> None:
-        """A log speaks of one Pod; of the one before it, the last is kept."""
+        """A log speaks of one start, which is judged by its words; the one before it is kept."""
         log = self.host.logs / f"{entry.vm}.log"
-        if not entry.run and log.exists():
+        if log.exists():
             self.host.files.move(log, log.with_suffix(".log.1"))
+
+
+def drop_run(host: Host, entry: Entry) -> None:
+    """The folder of a start that came to nothing; its number is never given again, so nothing can start in it later."""
+    with suppress(OSError):  # it goes with the Pod at the latest
+        host.files.remove(host.journal.run_folder(entry))
 
 
 @dataclass(frozen=True, slots=True)
 class StrayVm:
-    """A VM that bears a Pod's mark although its journal is lost: all that can be seen of it is its process."""
+    """A VM that was started and whose run folder, or whole journal, is lost: all that can be seen of it is its process."""
 
     host: Host
     vm: str
@@ -87,8 +101,15 @@ class StrayVm:
                 return RunEnd(None, None)
             await asyncio.sleep(STRAY_POLL_S)
 
+    async def signal(self, number: int) -> bool:
+        found = (await self._running()).get(self.vm)
+        return found is not None and self.host.mac.signal(found.pid, number)
+
+    async def _running(self) -> dict[str, Process]:
+        return running_vms(await self.host.mac.processes(), self.host.tart.binary)
+
     async def _runs(self) -> bool:
         try:
-            return self.vm in running_vms(await self.host.mac.processes(), self.host.tart.binary)
+            return self.vm in await self._running()
         except ApplecartError:
             return True  # not seen is not gone

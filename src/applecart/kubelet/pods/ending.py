@@ -1,12 +1,14 @@
 """How a VM ended: what its process, its guest and its log say, put together and written down before anything is removed.
 
 A `tart run` that failed before its guest began has used no disk, so it raises and is tried again with a new clone; everything
-else is an end. Guest files are read the careful way and only here, while they still exist.
+else is an end. Guest files are read the careful way and only here, while they still exist. The guest's log is kept for people;
+that it cannot be kept never holds up the end.
 """
 
+import asyncio
 import os
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -15,10 +17,11 @@ from applecart.api.pods import Pod
 from applecart.kubelet.entry import Entry, Exit, Stage
 from applecart.kubelet.guest.exit_report import LOG_FILE, read_report, resolve_exit
 from applecart.kubelet.guest.guest_files import read_tail
+from applecart.kubelet.guest.printed import fit_to_show
 from applecart.kubelet.guest.share import GuestShare
+from applecart.kubelet.pods.booting import drop_run
 from applecart.kubelet.pods.host import Host
 from applecart.observe.logs import logger
-from applecart.secrets import redact
 from applecart.tart.classify import start_failure
 from applecart.tart.mac import RunEnd
 
@@ -35,23 +38,26 @@ log = logger(__name__)
 class Ending:
     host: Host
 
-    def record(self, entry: Entry, end: RunEnd | None, because: Exit | None = None) -> Entry:
-        """The end in the journal. `because` is the agent's own reason to end the VM; a guest that reported speaks first."""
+    async def record(self, entry: Entry, end: RunEnd | None, because: Exit | None = None) -> Entry:
+        """The end in the journal. `because`, or else what the entry says, is the agent's own reason to end the VM; a guest that
+        reported speaks first, and a VM that had ended before there was that reason ended by itself."""
         share = GuestShare(self.host.userdata, entry.vm, self.host.files)
         with share.masked(entry.secret_names):
+            await self._keep_guest_log(entry, share.status_folder)
             return self._record(entry, end, because, share.status_folder)
 
     def _record(self, entry: Entry, end: RunEnd | None, because: Exit | None, status: Path) -> Entry:
         report = read_report(status)
-        if because is None or report.code is not None:
+        because = because or entry.because
+        at = end.at if end else None
+        if because is None or report.code is not None or _is_before(at, because):
             now = self.host.clock.now()
             found = resolve_exit(end or UNRECORDED, report, self._last_lines(entry), entry.started_at, now)
         else:
-            found = because
-        self._keep_guest_log(entry, status)
+            found = msgspec.structs.replace(because, finished_at=at or because.finished_at)
         about = log.bind(entry.key, uid=entry.uid, vm=entry.vm)
         if report.log:
-            about.info("runner log", text=redact("\n".join(report.log)))
+            about.info("runner log", text=fit_to_show("\n".join(report.log)))
         about.info("a VM ended", phase=found.phase, reason=found.container_reason, code=found.code)
         return self.host.journal.write(msgspec.structs.replace(entry, stage=Stage.ENDED, exit=found, trouble=None))
 
@@ -65,6 +71,7 @@ class Ending:
         failure = start_failure("\n".join(self._last_lines(entry)), end.code, entry.vm)
         self.host.metrics.boot_refused(pod)
         self.host.journal.write(msgspec.structs.replace(entry, stage=Stage.CLONING))
+        drop_run(self.host, entry)
         raise failure
 
     def _last_lines(self, entry: Entry) -> tuple[str, ...]:
@@ -76,9 +83,26 @@ class Ending:
         except OSError:
             return ()
 
-    def _keep_guest_log(self, entry: Entry, status: Path) -> None:
-        """For `kubectl logs` after the share is gone."""
-        found = read_tail(status, LOG_FILE, KEPT_LOG_BYTES)
-        if found is not None:
-            text = redact(found.data.decode("utf-8", "replace"))
-            self.host.files.write(self.host.logs / f"{entry.vm}.guest.log", text.encode())
+    async def _keep_guest_log(self, entry: Entry, status: Path) -> None:
+        """For `kubectl logs` after the share is gone. Before the end is written down, so that a crash loses neither."""
+        kept = kept_log(self.host, entry)
+        if kept is None:
+            return
+        try:
+            self.host.files.remove(kept)  # of an earlier Pod of this name
+            found = read_tail(status, LOG_FILE, KEPT_LOG_BYTES)
+            if found is not None:
+                text = found.whole_lines.decode("utf-8", "replace")
+                shown = await asyncio.to_thread(fit_to_show, text)  # a second of work; the heartbeat must not wait for it
+                self.host.files.write(kept, shown.encode())
+        except OSError as error:
+            log.warning("the log of a guest cannot be kept", object=entry.key, vm=entry.vm, path=str(kept), why=str(error))
+
+
+def _is_before(at: datetime | None, because: Exit) -> bool:
+    return at is not None and because.finished_at is not None and at < because.finished_at
+
+
+def kept_log(host: Host, entry: Entry) -> Path | None:
+    """Where the log of an ended guest is. None of one that never ran: a file of that name is of an earlier Pod."""
+    return host.logs / f"{entry.vm}.guest.log" if entry.started_at is not None else None

@@ -1,13 +1,20 @@
-"""The guests of this host as `kubectl logs`, `exec` and `top` ask for them: from the journal and the cache, without waiting."""
+"""The guests of this host as `kubectl logs`, `exec` and `top` ask for them: from the journal and the cache, without waiting.
+
+A Pod of this node is always found, also one that never had a VM: whoever asks for its log is told why there is none.
+"""
 
 from collections.abc import Iterable
+from pathlib import Path
 
+from applecart.api import names
 from applecart.api.meta import Key
 from applecart.api.pods import Pod
 from applecart.kube.informer import Informer
 from applecart.kubelet.entry import Entry, Stage
 from applecart.kubelet.guest.share import GuestShare
+from applecart.kubelet.pods.ending import kept_log
 from applecart.kubelet.pods.host import Host
+from applecart.kubelet.pods.status import CREATING
 from applecart.kubelet.serve.guests import Guest, State
 
 _WAITING = (Stage.ACCEPTED, Stage.CLONING, Stage.CLONED, Stage.BOOTING)
@@ -20,8 +27,10 @@ class KnownGuests:
 
     def find(self, namespace: str, pod: str) -> Guest | None:
         known = self._pods.get(Key(namespace, pod))
-        entry = self._host.journal.get(known.uid) if known is not None else None
-        return self._guest(known, entry) if known is not None and entry is not None else None
+        if known is None:
+            return None
+        entry = self._host.journal.get(known.uid)
+        return self._guest(known, entry) if entry is not None else self._unknown(known)
 
     def running(self) -> Iterable[Guest]:
         found = (self.find(pod.namespace, pod.name) for pod in self._pods)
@@ -34,19 +43,52 @@ class KnownGuests:
         return list(self._pods)
 
     def _guest(self, pod: Pod, entry: Entry) -> Guest:
-        kept = self._host.logs / f"{entry.vm}.guest.log"
+        share = GuestShare(self._host.userdata, entry.vm, self._host.files)
         return Guest(
             namespace=entry.namespace,
             pod=entry.name,
-            container=pod.spec.containers[0].name if pod.spec.containers else "",
+            container=_container(pod),
             uid=entry.uid,
             vm=entry.vm,
             state=_state(entry),
-            vm_log=self._host.logs / f"{entry.vm}.log",
-            share=GuestShare(self._host.userdata, entry.vm, self._host.files).status_folder,
-            kept_log=kept if entry.exit is not None else None,
-            waiting=entry.trouble.reason if entry.trouble else "ContainerCreating",
+            vm_log=self._log(entry.vm),
+            share=share.status_folder,
+            kept_log=kept_log(self._host, entry) if entry.exit is not None else None,
+            waiting=entry.trouble.reason if entry.trouble else CREATING,
+            has_begun=entry.started_at is not None,
+            never_ran=_sentence(entry.exit.reason, entry.exit.message) if entry.exit is not None else "",
+            staged=share.folder,
+            secret_names=entry.secret_names,
         )
+
+    def _unknown(self, pod: Pod) -> Guest:
+        """One that was refused, one that is next, or one whose journal is lost."""
+        vm = names.pod_vm(pod.namespace, pod.name)
+        had_vm = any(each.container_id for each in pod.status.container_statuses)
+        return Guest(
+            namespace=pod.namespace,
+            pod=pod.name,
+            container=_container(pod),
+            uid=pod.uid,
+            vm=vm,
+            state=State.ENDED if pod.is_terminal else State.WAITING,
+            vm_log=self._log(vm),
+            share=GuestShare(self._host.userdata, vm, self._host.files).status_folder,
+            waiting=CREATING,
+            has_begun=False,
+            never_ran="" if had_vm else _sentence(pod.status.reason, pod.status.message),
+        )
+
+    def _log(self, vm: str) -> Path:
+        return self._host.logs / f"{vm}.log"
+
+
+def _container(pod: Pod) -> str:
+    return pod.spec.containers[0].name if pod.spec.containers else ""
+
+
+def _sentence(reason: str, message: str) -> str:
+    return ": ".join(filter(None, (reason, message)))
 
 
 def _state(entry: Entry) -> State:

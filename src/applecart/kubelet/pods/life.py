@@ -8,7 +8,6 @@ speaks to the API about the Pod's status: it says `changed`, and the reconciler 
 import asyncio
 import re
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime, timedelta
 
 import msgspec
@@ -18,6 +17,7 @@ from applecart.api.reasons import EventType
 from applecart.api.reasons import kubelet as reasons
 from applecart.errors import ApplecartError
 from applecart.kubelet.entry import Entry, Stage, Trouble
+from applecart.kubelet.journal import JournalFull
 from applecart.kubelet.pods.booting import Booting
 from applecart.kubelet.pods.host import Host
 from applecart.kubelet.pods.making import Making
@@ -58,8 +58,9 @@ class Life:
         """Nothing of it runs in the agent when this returns; a VM that was started goes on."""
         if self._task is not None:
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])  # whoever is cut off while it waits here goes no further
+            if not self._task.cancelled():
+                self._task.result()
 
     async def _live(self) -> None:
         entry = self._entry()
@@ -75,12 +76,18 @@ class Life:
 
     async def _remembered(self, error: Exception) -> Entry:
         """The entry with its new trouble. A journal that cannot be written is itself waited for: nothing may go on without."""
-        while True:
-            try:
-                return self._failed(self._entry(), error)
-            except OSError as worse:
-                log.error("the journal cannot be written, so the Pod waits", object=self.pod, exc_info=worse)
-            await asyncio.sleep(JOURNAL_PAUSE_S)
+        failed = self._failed(self._entry(), error)
+        said = str(error)
+        with self._host.metrics.waiting("journal", self.pod.key):
+            while True:
+                try:
+                    return self._host.journal.write(failed)
+                except OSError as worse:
+                    if str(worse) != said:
+                        said = str(worse)
+                        log.error("the journal cannot be written, so the Pod waits", object=self.pod, exc_info=worse)
+                        self._tell_trouble(worse, said)
+                await asyncio.sleep(JOURNAL_PAUSE_S)
 
     async def _advance(self, entry: Entry) -> Entry:
         """One stage further."""
@@ -95,6 +102,8 @@ class Life:
             self._changed()
         else:
             entry, detached = await Booting(self._host).find(entry)
+            if detached is None:
+                return self._judged(entry)
         if detached is None:
             return entry
         self.watching = Watching(self._host, self._probes, self.pod, self._changed, is_rebound)
@@ -126,21 +135,37 @@ class Life:
             await asyncio.sleep(wait_s(entry.trouble, self._host.clock.now()))
 
     def _failed(self, entry: Entry, error: Exception) -> Entry:
+        """The entry after a failure that was told, to be written down."""
         host = self._host
         now = host.clock.now()
         trouble = next_trouble(self._moved_with_clock(entry.trouble), error, now, host.clock.random)
+        is_made = entry.stage in (Stage.BOOTING, Stage.RUNNING)
+        what = "a Pod's VM could not be followed to its end" if is_made else "a Pod's VM could not be made"
         about = log.bind(entry.key, vm=entry.vm, stage=entry.stage, failure=trouble.failure)
         if isinstance(error, ApplecartError):
-            about.warning("a Pod's VM could not be made", exc_info=error)
+            about.warning(what, exc_info=error)
         else:
-            about.error("a Pod's VM could not be made, unexpectedly", exc_info=error)
-        failed = reasons.CREATE_FAILED.as_event(EventType.WARNING)
-        host.events.event(self.pod, failed.type, failed.name, trouble.sentence)
-        if entry.stage in (Stage.BOOTING, Stage.RUNNING) or not gives_up(trouble, now):  # a VM that runs is not given up (I7)
-            return host.journal.write(msgspec.structs.replace(entry, trouble=trouble))
-        host.metrics.failed(self.pod, trouble.failure)
-        ended = msgspec.structs.replace(entry, stage=Stage.ENDED, exit=given_up(trouble, now), trouble=trouble)
-        return host.journal.write(ended)
+            about.error(f"{what}, unexpectedly", exc_info=error)
+        self._tell_trouble(error, trouble.sentence)
+        if is_made or not gives_up(trouble, now):  # a VM that runs is not given up (I7)
+            return msgspec.structs.replace(entry, trouble=trouble)
+        return self._given_up(entry, trouble)
+
+    def _judged(self, entry: Entry) -> Entry:
+        """After a start that came to nothing: while its VM might have run it could not be given up."""
+        trouble = self._moved_with_clock(entry.trouble)
+        if trouble is not None and gives_up(trouble, self._host.clock.now()):
+            return self._host.journal.write(self._given_up(entry, trouble))
+        return self._host.journal.write(msgspec.structs.replace(entry, trouble=trouble))
+
+    def _given_up(self, entry: Entry, trouble: Trouble) -> Entry:
+        self._host.metrics.failed(self.pod, trouble.failure)
+        exit = given_up(trouble, self._host.clock.now())
+        return msgspec.structs.replace(entry, stage=Stage.ENDED, exit=exit, trouble=trouble)
+
+    def _tell_trouble(self, error: Exception, sentence: str) -> None:
+        reason = reasons.HOST_DISK_FULL if isinstance(error, JournalFull) else reasons.CREATE_FAILED
+        self._host.events.event(self.pod, EventType.WARNING, reason.name, sentence)
 
     def _moved_with_clock(self, trouble: Trouble | None) -> Trouble | None:
         """Giving up needs time that passed: when the clock is set, the beginning of the trouble is set with it."""

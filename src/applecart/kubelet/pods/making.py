@@ -12,18 +12,21 @@ import msgspec
 
 from applecart.api import names
 from applecart.api.containers import Container
-from applecart.api.pods import Pod
+from applecart.api.pods import FAILED, RUNNING, Pod
 from applecart.api.reasons import EventReason
 from applecart.api.reasons import kubelet as reasons
 from applecart.errors import ApplecartError, Permanent, Transient
-from applecart.kubelet.entry import Entry, Stage
+from applecart.kubelet.entry import Entry, Exit, Lifetime, Stage
+from applecart.kubelet.garbage.own_marks import pod_mark
 from applecart.kubelet.goldens import Golden
 from applecart.kubelet.guest.environment import environment
+from applecart.kubelet.guest.exit_report import UNKNOWN_CODE
 from applecart.kubelet.guest.share import GuestShare
 from applecart.kubelet.guest.token import wants_token, write_token
 from applecart.kubelet.pods.host import Host
 from applecart.kubelet.pods.pull_login import pull_login
 from applecart.kubelet.pods.resources import vm_size
+from applecart.kubelet.pods.vm_name import NameTaken, holder
 from applecart.secrets import Secret
 from applecart.tart.home import LocalVm
 from applecart.tart.marks import PodMark
@@ -49,10 +52,13 @@ class Making:
         """From whatever an earlier attempt left to a VM that can be started."""
         host = self.host
         began_s = host.clock.monotonic()
+        self._refuse_unless_the_name_is_ours(entry)
         await self._clear_the_name(entry)
-        secret_names = await self._stage_files(pod, entry)
+        secret_names, token = await self._stage_files(pod, entry)
         container = pod.spec.containers[0]
         golden = await self._golden(pod, container)
+        if host.home.vm(entry.vm) is not None:  # somebody took the name while the image was pulled; from here on it is ours
+            await self._clear_the_name(entry)
         entry = host.journal.write(
             msgspec.structs.replace(
                 entry,
@@ -61,6 +67,7 @@ class Making:
                 golden=golden.vm,
                 digest=golden.digest,
                 secret_names=secret_names,
+                token=token,
                 is_marked=False,
             )
         )
@@ -101,36 +108,49 @@ class Making:
     def _event(self, pod: Pod, reason: EventReason, sentence: str) -> None:
         self.host.events.event(pod, reason.type, reason.name, sentence)
 
+    def _refuse_unless_the_name_is_ours(self, entry: Entry) -> None:
+        if (other := holder(entry, self.host.journal)) is not None:
+            raise NameTaken(
+                f"VM {entry.vm} belongs to Pod {other.key} while that Pod is on node {self.host.node}; waiting for its end. "
+                "Give one of the two another name or namespace, or place them on different nodes"
+            )
+
     async def _clear_the_name(self, entry: Entry) -> None:
         """No VM of our name is left when this returns; Tart would replace one without a word."""
-        if entry.stage is Stage.CLONING:
+        tombstones = self.host.goldens.tombstones
+        is_ours = entry.stage is Stage.CLONING or tombstones.is_rest(entry.vm)
+        if is_ours:
             await end_strays(self.host.mac, self.host.clock, self.host.tart.binary, entry.vm)
         found = self.host.home.vm(entry.vm)
         if found is None:
             return
-        if entry.stage is not Stage.CLONING:
+        if not is_ours:
             await self._refuse_unless_old_and_ours(found, entry)
-        await self.host.tart.delete(entry.vm)
+        await tombstones.delete(self.host.tart, entry.vm)
 
     async def _refuse_unless_old_and_ours(self, found: LocalVm, entry: Entry) -> None:
-        if not isinstance(found.mark, PodMark):
+        mark = pod_mark(found)
+        if mark is None:
             raise ForeignVm(
                 f"a VM named {found.name} is on node {self.host.node} and was not made for a Pod; "
                 "rename or delete it, or give the Pod another name"
             )
+        owner = self.host.journal.get(mark.uid)
+        if owner is not None and owner.uid != entry.uid and owner.may_have_vm:
+            raise NameTaken(f"VM {found.name} belongs to Pod {owner.key} (uid {owner.uid}); waiting for its end")
         if found.name in running_vms(await self.host.mac.processes(), self.host.tart.binary):
-            raise OlderVmRuns(f"VM {found.name} of an earlier Pod (uid {found.mark.uid}) still runs; waiting for its end")
+            raise OlderVmRuns(f"VM {found.name} of an earlier Pod (uid {mark.uid}) still runs; waiting for its end")
 
-    async def _stage_files(self, pod: Pod, entry: Entry) -> tuple[str, ...]:
-        """The names of the variables that are secret."""
+    async def _stage_files(self, pod: Pod, entry: Entry) -> tuple[tuple[str, ...], Lifetime | None]:
+        """The names of the variables that are secret, and how long the token lives."""
         host = self.host
         with host.metrics.waiting("config", entry.key):
             share = GuestShare(host.userdata, entry.vm, host.files)
             values = await environment(host.client, pod, host.node, host.node_ip)
+            await share.remove()
             share.stage(values, host.node)
-            if wants_token(pod):
-                await write_token(host.client, pod, share, host.clock)
-            return tuple(sorted(name for name, value in values.items() if isinstance(value, Secret)))
+            token = await write_token(host.client, pod, share, host.clock) if wants_token(pod) else None
+            return tuple(sorted(name for name, value in values.items() if isinstance(value, Secret))), token
 
     async def _give_identity(self, pod: Pod, vm: str) -> None:
         """Clones that share a serial number fail Apple's asset checks under load; a job without Xcode can do without."""
@@ -142,10 +162,12 @@ class Making:
 
 def new_entry(pod: Pod, host: Host) -> Entry:
     """The first word about a Pod. A VM that already bears its uid was started by an agent whose journal is lost: it is
-    watched to its end, and never started (I4)."""
+    watched to its end, and never started. A Pod that ran, says the API, and whose VM is gone too has ended (I4)."""
     vm = names.pod_vm(pod.namespace, pod.name)
     mark = host.home.mark(vm)
     is_known_to_its_vm = isinstance(mark, PodMark) and mark.uid == pod.uid
+    if not is_known_to_its_vm and pod.status.phase == RUNNING:
+        return _entry_of_a_lost_vm(pod, vm, host)
     return Entry(
         uid=pod.uid,
         namespace=pod.namespace,
@@ -157,4 +179,20 @@ def new_entry(pod: Pod, host: Host) -> Entry:
         digest=mark.digest if isinstance(mark, PodMark) and is_known_to_its_vm else "",
         is_marked=is_known_to_its_vm,
         started_at=host.clock.now() if is_known_to_its_vm else None,
+    )
+
+
+def _entry_of_a_lost_vm(pod: Pod, vm: str, host: Host) -> Entry:
+    states = [each.state.running for each in pod.status.container_statuses if each.state is not None]
+    reason = reasons.RUN_EXITED.name
+    message = f"node {host.node} has lost the VM of this Pod and what it knew of it; how its job went is unknown"
+    return Entry(
+        uid=pod.uid,
+        namespace=pod.namespace,
+        name=pod.name,
+        vm=vm,
+        stage=Stage.ENDED,
+        accepted_at=pod.status.start_time or host.clock.now(),
+        started_at=next((state.started_at for state in states if state is not None), None),
+        exit=Exit(FAILED, reason, message, reason, UNKNOWN_CODE, finished_at=host.clock.now()),
     )

@@ -6,6 +6,7 @@ The patch names the Pod's uid, so that a status never lands on another Pod of th
 from dataclasses import dataclass
 
 from applecart.api.pods import Pod, PodStatus
+from applecart.errors import ApplecartError
 from applecart.kube.patches import Merge
 from applecart.kubelet.entry import Entry, Exit
 from applecart.kubelet.pods.host import Host
@@ -14,8 +15,11 @@ from applecart.kubelet.pods.status import View, pod_status, refused_status, stat
 from applecart.kubelet.probes.state import Health
 from applecart.kubelet.screen.screens import Screens
 from applecart.kubelet.serve.forwarder import Forwarders
+from applecart.observe.logs import logger
 
 UNASKED = Health(ready=True, alive=True, started=True)  # a guest with an address and without probes is ready
+
+log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +31,10 @@ class Publishing:
 
     async def publish(self, pod: Pod, entry: Entry) -> Pod:
         """The Pod with the status that its entry calls for, durable."""
+        written = await self._write(pod, pod_status(pod, entry, await self._view(pod, entry), self.host.clock.now()))
         if entry.address and entry.exit is None:
             await self._show_screen(pod, entry)
-        return await self._write(pod, pod_status(pod, entry, await self._view(pod, entry), self.host.clock.now()))
+        return written
 
     async def refuse(self, pod: Pod, end: Exit) -> Pod:
         return await self._write(pod, refused_status(pod, end, View(host_ip=self.host.node_ip), self.host.clock.now()))
@@ -51,10 +56,15 @@ class Publishing:
         await self.screens.stop(uid)
 
     async def _show_screen(self, pod: Pod, entry: Entry) -> None:
+        """After the status, which must not wait for it. What fails is done at the next look."""
         changes = await self.screens.sync(pod, entry.vm, self.host.logs / f"{entry.vm}.log")
-        if changes is not None:
-            metadata = {"uid": pod.uid, "annotations": dict(changes)}
+        if changes is None:
+            return
+        metadata = {"uid": pod.uid, "annotations": dict(changes)}
+        try:
             await self.host.client.patch(Pod, pod.key, Merge({"metadata": metadata}))
+        except ApplecartError as error:
+            log.warning("a Pod cannot be told where its screen is", object=pod, exc_info=error)
 
     async def _write(self, pod: Pod, status: PodStatus) -> Pod:
         patch = status_patch(pod.status, status, pod.uid)

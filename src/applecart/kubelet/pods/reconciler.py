@@ -5,6 +5,7 @@ whatever state the Pod or its VM is in (I5), and a terminal status is durable be
 gone is torn down all the same, as often as it takes.
 """
 
+import asyncio
 from contextlib import suppress
 from datetime import timedelta
 
@@ -15,13 +16,14 @@ from applecart.api.meta import Key
 from applecart.api.pods import FAILED, Pod
 from applecart.api.reasons import EventType
 from applecart.api.reasons import kubelet as reasons
-from applecart.errors import Permanent
+from applecart.errors import ApplecartError, DeadlineExceeded, Permanent, Transient
 from applecart.kube.errors import Conflict, NotFound
 from applecart.kube.finalizers import ensure_finalizer, remove_finalizer
 from applecart.kube.informer import Informer
 from applecart.kube.results import DONE, Result, again_in
-from applecart.kubelet.entry import Entry, Stage
+from applecart.kubelet.entry import Entry, Exit, Stage
 from applecart.kubelet.guest.share import GuestShare
+from applecart.kubelet.pods.accepting import Accepting
 from applecart.kubelet.pods.decide import Act, next_act
 from applecart.kubelet.pods.ending import Ending
 from applecart.kubelet.pods.host import Host
@@ -29,11 +31,18 @@ from applecart.kubelet.pods.lives import Lives
 from applecart.kubelet.pods.making import new_entry
 from applecart.kubelet.pods.publishing import Publishing
 from applecart.kubelet.pods.stopping import Stopping
-from applecart.kubelet.pods.support import ignored, refusal
-from applecart.kubelet.pods.trouble import classify, never_ran
+from applecart.kubelet.pods.support import refusal
+from applecart.kubelet.pods.trouble import classify, ended_by_us, never_ran
+from applecart.tart.mac import RunEnd
 
 LOOK_EVERY = timedelta(seconds=60)  # at a Pod that lives, whatever event was lost
+AT_ONCE = timedelta(seconds=1)
+LONGEST_TEARDOWN_S = 840.0  # below the deadline of a look (`agent.py`): an overrun must be a failure like any other (I5)
 TEARDOWN_PATIENCE = timedelta(minutes=5)  # after a Pod's own grace period; then the Pod goes and the VM is ended without it
+
+
+class TeardownOverrun(DeadlineExceeded):
+    """A teardown took longer than one look at a Pod may."""
 
 
 class PodReconciler:
@@ -42,17 +51,22 @@ class PodReconciler:
         self._pods = pods
         self._lives = lives
         self._publishing = publishing
+        self._accepting = Accepting(host, publishing)
+        self._asked_at_s: dict[str, float] = {}  # by uid: since when a guest has had its grace period, over all looks
 
     async def reconcile(self, key: Key) -> Result:
         pod = self._pods.get(key)
+        result = DONE
+        if pod is None or not pod.is_alive:
+            self._accepting.forget(key)
         if pod is not None and pod.is_being_deleted:  # before anything else, and it waits for nobody's VM but its own (I5)
-            await self._act(pod)
+            result = await self._act(pod)
         left = await self._tear_down_earlier(key, pod)
         if left is not None:
-            if pod is not None and pod.is_alive:
-                self._tell_wait(pod, left)
+            if pod is not None and pod.is_alive and self._host.journal.get(pod.uid) is None:
+                await self._tell_wait(pod, left)
             raise left
-        return DONE if pod is None or pod.is_being_deleted else await self._act(pod)
+        return result if pod is None or pod.is_being_deleted else await self._act(pod)
 
     async def _act(self, pod: Pod) -> Result:
         entry = self._host.journal.get(pod.uid)
@@ -80,18 +94,17 @@ class PodReconciler:
 
     async def _live(self, pod: Pod, entry: Entry | None) -> Result:
         if entry is None:
-            entry = self._accept(pod)
+            try:
+                entry = self._accepting.accept(pod)
+            except OSError as error:
+                return await self._accepting.wait_for_disk(pod, error)
+            if entry.exit is not None:
+                return await self._publish_end(pod, entry)
         self._lives.keep(pod)
         if self._host.caches is not None and entry.started_at is not None:
             self._host.caches.see(pod, entry, GuestShare(self._host.userdata, entry.vm, self._host.files))
         await self._publishing.publish(pod, entry)
         return again_in(LOOK_EVERY)
-
-    def _accept(self, pod: Pod) -> Entry:
-        if fields := ignored(pod):
-            told = reasons.FIELDS_IGNORED
-            self._host.events.event(pod, told.type, told.name, f"a VM takes no notice of {', '.join(fields)}")
-        return self._host.journal.write(new_entry(pod, self._host))
 
     async def _refuse(self, pod: Pod, error: Permanent) -> Result:
         found = classify(error)
@@ -119,49 +132,81 @@ class PodReconciler:
         """The API holds the Pod's end, so its VM may go."""
         await self._stop_life(entry.uid)
         with self._host.metrics.waiting("teardown", entry.key):
-            await Stopping(self._host).stop(entry, _grace_s(pod))
+            await Stopping(self._host).stop(entry, self._grace_left_s(pod))
             await Stopping(self._host).remove(entry)
+        self._asked_at_s.pop(pod.uid, None)
         self._host.metrics.vm_gone(entry.vm)
         return DONE
 
     # A Pod that is being deleted, or gone
 
     async def _finish_deletion(self, pod: Pod, entry: Entry | None) -> Result:
-        entry = entry or self._entry_of_a_lost_journal(pod)
-        if entry is not None and entry.stage is not Stage.REMOVED:
-            try:
-                await self._tear_down(pod, entry)
-            except Exception as error:  # whatever it is: the Pod must not wait for it for ever (I5)
-                if not self._may_go_without_its_vm(pod):
-                    raise
-                incomplete = reasons.TEARDOWN_INCOMPLETE
-                sentence = f"the VM could not be removed yet ({error}); the Pod goes, and node {self._host.node} keeps trying"
-                self._host.events.event(pod, incomplete.type, incomplete.name, sentence)
-                await self._release(pod)
+        try:
+            entry = entry or self._entry_of_a_lost_journal(pod)
+            if entry is not None and entry.stage is not Stage.REMOVED:
+                await self._tear_down_in_time(pod, entry)
+            elif not pod.is_terminal:  # whoever waits for its end with a finalizer of their own must see one
+                with suppress(NotFound):
+                    await self._publishing.refuse(pod, self._deleted_before_it_ran())
+        except Exception as error:  # whatever it is: the Pod must not wait for it for ever (I5)
+            if isinstance(error, TeardownOverrun) and self._grace_left_s(pod) > 0:
+                return again_in(AT_ONCE)  # its guest may take longer than a look does
+            if not self._may_go_without_its_vm(pod):
                 raise
+            incomplete = reasons.TEARDOWN_INCOMPLETE
+            sentence = f"the VM could not be removed yet ({error}); the Pod goes, and node {self._host.node} keeps trying"
+            self._host.events.event(pod, incomplete.type, incomplete.name, sentence)
+            await self._release(pod)
+            raise
         await self._release(pod)
         self._host.metrics.pod_gone(pod.key)
         if entry is not None:
             self._host.journal.forget(entry.uid)
         return DONE
 
+    async def _tear_down_in_time(self, pod: Pod, entry: Entry) -> None:
+        try:
+            async with asyncio.timeout(LONGEST_TEARDOWN_S):
+                await self._tear_down(pod, entry)
+        except TimeoutError:
+            raise TeardownOverrun(f"the teardown of VM {entry.vm} did not end within {LONGEST_TEARDOWN_S:.0f} s") from None
+
     async def _tear_down(self, pod: Pod, entry: Entry) -> None:
         await self._stop_life(entry.uid)
         entry = self._host.journal.get(entry.uid) or entry
         if entry.stage is Stage.RUNNING:
             killing = reasons.KILLING
-            sentence = f"stopping VM {entry.vm}, which has {_grace_s(pod):.0f} s to shut down"
+            sentence = f"stopping VM {entry.vm}, which has {self._grace_left_s(pod):.0f} s to shut down"
             self._host.events.event(pod, killing.type, killing.name, sentence)
         with self._host.metrics.waiting("teardown", entry.key):
-            end = await Stopping(self._host).stop(entry, _grace_s(pod))
-            if not pod.is_terminal and entry.may_have_vm:
+            entry = self._with_reason_to_end(entry)
+            end = await Stopping(self._host).stop(entry, self._grace_left_s(pod))
+            if not pod.is_terminal:
                 if entry.exit is None:
-                    never = never_ran(reasons.DELETED.name, "the Pod was deleted before its VM ran", self._host.clock.now())
-                    entry = Ending(self._host).record(entry, end, None if end else never)
+                    entry = await self._record_deletion(entry, end)
                 with suppress(NotFound):
                     await self._publishing.publish(pod, entry)
             await Stopping(self._host).remove(entry)
         self._host.metrics.vm_gone(entry.vm)
+
+    def _with_reason_to_end(self, entry: Entry) -> Entry:
+        """Before its VM is asked to stop: whoever finds it halted later must not take that for a success."""
+        if entry.stage not in (Stage.BOOTING, Stage.RUNNING) or entry.because is not None:
+            return entry
+        because = ended_by_us(reasons.DELETED.name, "the Pod was deleted while its VM ran", self._host.clock.now())
+        entry = msgspec.structs.replace(entry, because=because)
+        with suppress(OSError):  # a full disk: its VM is ended all the same
+            self._host.journal.write(entry)
+        return entry
+
+    async def _record_deletion(self, entry: Entry, end: RunEnd | None) -> Entry:
+        if end is not None:
+            return await Ending(self._host).record(entry, end)
+        never = self._deleted_before_it_ran()  # and what lies in the share of its VM's name says nothing of it
+        return self._host.journal.write(msgspec.structs.replace(entry, stage=Stage.ENDED, exit=never, trouble=None))
+
+    def _deleted_before_it_ran(self) -> Exit:
+        return never_ran(reasons.DELETED.name, "the Pod was deleted before its VM ran", self._host.clock.now())
 
     async def _stop_life(self, uid: str) -> None:
         await self._lives.stop(uid)
@@ -169,7 +214,16 @@ class PodReconciler:
 
     def _entry_of_a_lost_journal(self, pod: Pod) -> Entry | None:
         entry = new_entry(pod, self._host)
-        return self._host.journal.write(entry) if entry.may_have_vm else None
+        if not entry.may_have_vm:
+            return None
+        with suppress(OSError):  # a full disk: its VM is ended all the same
+            self._host.journal.write(entry)
+        return entry
+
+    def _grace_left_s(self, pod: Pod) -> float:
+        """Of the time its guest has to shut down, which may be longer than a look. Measured, because clocks are set."""
+        now_s = self._host.clock.monotonic()
+        return max(0.0, _grace_s(pod) - (now_s - self._asked_at_s.setdefault(pod.uid, now_s)))
 
     def _may_go_without_its_vm(self, pod: Pod) -> bool:
         deadline = (pod.metadata.deletion_timestamp or self._host.clock.now()) + TEARDOWN_PATIENCE
@@ -177,6 +231,7 @@ class PodReconciler:
 
     async def _release(self, pod: Pod) -> None:
         """The object goes: its finalizer first, then, when the API still waits for us, the object."""
+        self._asked_at_s.pop(pod.uid, None)
         with suppress(NotFound):
             await remove_finalizer(self._host.client, pod, finalizers.VM_CLEANUP)
             if pod.metadata.deletion_grace_period_seconds != 0:
@@ -202,10 +257,10 @@ class PodReconciler:
         self._host.metrics.vm_gone(entry.vm)
         self._host.journal.forget(entry.uid)
 
-    def _tell_wait(self, pod: Pod, error: Exception) -> None:
-        failed = reasons.CREATE_FAILED.as_event(EventType.WARNING)
+    async def _tell_wait(self, pod: Pod, error: Exception) -> None:
         sentence = f"the VM of an earlier Pod of this name is still on node {self._host.node} and is being removed: {error}"
-        self._host.events.event(pod, failed.type, failed.name, sentence)
+        with suppress(ApplecartError):  # the error that it tells of counts
+            await self._accepting.tell(pod, Transient(sentence))
 
 
 def _grace_s(pod: Pod) -> float:

@@ -1,8 +1,8 @@
 """Ending a VM and taking it off the host.
 
 Stopping asks the guest first, for as long as the Pod's grace period, then cuts its power, then kills the process that runs it:
-the last one cannot hang, so a VM always ends (I5). Removing deletes only what is ours by mark, or by the journal while it was
-being cloned (I3), and is harmless to repeat.
+the last one cannot hang, so a VM always ends (I5). Removing deletes only what is ours by mark, by the journal while it was
+being cloned, or by the tombstone of a deletion that was cut short (I3), and is harmless to repeat.
 """
 
 import asyncio
@@ -17,12 +17,16 @@ from applecart.kubelet.entry import Entry, Stage
 from applecart.kubelet.guest.share import GuestShare
 from applecart.kubelet.pods.booting import Booting
 from applecart.kubelet.pods.host import Host
+from applecart.kubelet.pods.vm_name import holder
 from applecart.observe.logs import logger
+from applecart.tart.home import LocalVm
 from applecart.tart.mac import Detached, RunEnd
 from applecart.tart.marks import PodMark
+from applecart.tart.running import running_vms
 from applecart.tart.strays import end_strays
 
 POWER_OFF_S = 30  # Tart kills the VM itself after this long
+POWER_BUTTON = signal.SIGUSR2  # to `tart run`: the guest sees its power button pressed
 FIRST_LOOK_S = 0.01  # one that had ended before says so at once
 GONE_AFTER_KILL_S = 10.0  # a killed process is gone at once unless the kernel is in trouble
 
@@ -51,27 +55,19 @@ class Stopping:
 
     async def _end(self, entry: Entry, detached: Detached, ended: "asyncio.Future[RunEnd]", grace_s: float) -> RunEnd:
         await asyncio.wait([ended], timeout=FIRST_LOOK_S)
-        if not ended.done() and grace_s > 0 and self._ask(detached):
+        if not ended.done() and grace_s > 0 and await detached.signal(POWER_BUTTON):
             await asyncio.wait([ended], timeout=grace_s)
         if not ended.done():
             with suppress(ApplecartError):  # hung, or just ended: what comes next is sure
                 await self.host.tart.stop(entry.vm, grace_s=POWER_OFF_S)
             await asyncio.wait([ended], timeout=GONE_AFTER_KILL_S)
         if not ended.done():
-            self._kill(entry, detached)
+            log.warning("a VM did not stop when asked and is killed", vm=entry.vm, pid=detached.pid)
+            await detached.signal(signal.SIGKILL)
             await asyncio.wait([ended], timeout=GONE_AFTER_KILL_S)
         if not ended.done():
             raise VmWillNotEnd(f"VM {entry.vm} (process {detached.pid}) still runs after it was killed")
         return ended.result()
-
-    def _ask(self, detached: Detached) -> bool:
-        """SIGUSR2 to `tart run` presses the guest's power button."""
-        return detached.pid is not None and self.host.mac.signal(detached.pid, signal.SIGUSR2)
-
-    def _kill(self, entry: Entry, detached: Detached) -> None:
-        log.warning("a VM did not stop when asked and is killed", vm=entry.vm, pid=detached.pid)
-        if detached.pid is not None:
-            self.host.mac.signal(detached.pid, signal.SIGKILL)
 
     async def remove(self, entry: Entry) -> Entry:
         """Nothing of the VM is left when this returns. Call it only once the VM has ended."""
@@ -79,17 +75,23 @@ class Stopping:
         share = GuestShare(host.userdata, entry.vm, host.files)
         if host.caches is not None:
             await host.caches.finish(entry, entry.exit, share.status_folder)
-        if entry.is_half_made:
-            await end_strays(host.mac, host.clock, host.tart.binary, entry.vm)  # or a late clone would leave a VM behind
-        if entry.may_have_vm and self._is_ours(entry):
-            await host.tart.delete(entry.vm)
-        share.remove()
-        return host.journal.write(msgspec.structs.replace(entry, stage=Stage.REMOVED))
+        if holder(entry, host.journal) is not None:
+            return self._removed(entry)  # it never had the name, so the VM and the files of that name are another Pod's (I3)
+        if entry.is_half_made or host.goldens.tombstones.is_rest(entry.vm):
+            # A clone that ends late would leave a VM behind, a delete would remove the next one of this name.
+            await end_strays(host.mac, host.clock, host.tart.binary, entry.vm)
+        found = host.home.vm(entry.vm)
+        if found is not None and entry.may_have_vm and self._is_ours(found, entry):
+            await host.goldens.tombstones.delete(host.tart, entry.vm)
+        elif found is not None and found.name in running_vms(await host.mac.processes(), host.tart.binary):
+            return self._removed(entry)  # somebody else's, and so are the files it is given (I7)
+        await share.remove()
+        return self._removed(entry)
 
-    def _is_ours(self, entry: Entry) -> bool:
-        found = self.host.home.vm(entry.vm)
-        if found is None:
-            return False
+    def _removed(self, entry: Entry) -> Entry:
+        return self.host.journal.write(msgspec.structs.replace(entry, stage=Stage.REMOVED))
+
+    def _is_ours(self, found: LocalVm, entry: Entry) -> bool:
         if isinstance(found.mark, PodMark):
             return found.mark.uid == entry.uid
-        return found.mark is None and entry.is_half_made
+        return found.mark is None and (entry.is_half_made or self.host.goldens.tombstones.is_rest(entry.vm))

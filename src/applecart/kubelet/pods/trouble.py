@@ -18,12 +18,14 @@ from applecart.errors import ControlPlaneFault, DeadlineExceeded, Permanent, Unr
 from applecart.kube.backoff import Pace
 from applecart.kube.errors import ApiError
 from applecart.kubelet.entry import Exit, Trouble
+from applecart.kubelet.golden_making import VmInTheWay
 from applecart.kubelet.guest.config_sources import MissingConfig
 from applecart.kubelet.pods.support import UnsupportedPod
 from applecart.secrets import redact
 from applecart.tart import failures
 
 NEVER_RAN_CODE = 255  # of a container that never started: not 0, and no shell's signal
+KILLED_CODE = 137  # of any container that was ended from outside: 128 and the number of SIGKILL
 LONGEST_SENTENCE_CHARS = 2000
 _MINUTE_S = 60.0
 
@@ -52,6 +54,8 @@ CLASSES = (
     FailureClass("no-gui-session", reasons.VM_NEEDS_GUI_SESSION, Pace(30.0, 120.0), 10 * _MINUTE_S),
     # A VM that ends makes room at any moment.
     FailureClass("too-many-vms", reasons.TOO_MANY_VMS, Pace(5.0, 30.0), 30 * _MINUTE_S),
+    # Only a person can remove it; one who is called at night needs a while, and the Pod should then go on by itself.
+    FailureClass("vm-in-the-way", reasons.VM_IN_THE_WAY, Pace(10.0, 300.0), 240 * _MINUTE_S),
     FailureClass("tart", reasons.CREATE_FAILED, Pace(5.0, 120.0), 60 * _MINUTE_S),
     FailureClass("control-plane", reasons.CONTROL_PLANE, Pace(1.0, 30.0), None),
 )
@@ -69,6 +73,7 @@ _BY_ERROR: tuple[tuple[type[Exception], str], ...] = (
     (failures.NoSpace, "no-space"),
     (failures.NoGuiSession, "no-gui-session"),
     (failures.TooManyVms, "too-many-vms"),
+    (VmInTheWay, "vm-in-the-way"),
     (failures.TartFailed, "tart"),
     (failures.TartHung, "tart"),
     (ControlPlaneFault, "control-plane"),
@@ -125,6 +130,11 @@ def given_up(trouble: Trouble, now: datetime) -> Exit:
 
 def never_ran(reason: str, message: str, now: datetime) -> Exit:
     return Exit(FAILED, reason, message, reason, NEVER_RAN_CODE, finished_at=now)
+
+
+def ended_by_us(reason: str, message: str, since: datetime) -> Exit:
+    """Of a VM that the agent ends, from that time on."""
+    return Exit(FAILED, reason, message, reason, KILLED_CODE, KILLED_CODE - 128, since)
 
 
 def _class_of(trouble: Trouble) -> FailureClass:

@@ -2,25 +2,27 @@
 
 The process that runs the VM says whether it lives; an address alone proves nothing, because Tart still knows the last one of a
 VM that halted. A VM without an address after its boot deadline, one whose liveness probe failed and one that ran longer than
-its Pod allows are ended by us, and the Pod's status says why.
+its Pod allows are ended by us, and the Pod's status says why, also when the agent does not live to see the end.
 """
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 import msgspec
 
-from applecart.api import pods
 from applecart.api.pods import Pod
 from applecart.api.reasons import kubelet as reasons
-from applecart.errors import ApplecartError
+from applecart.errors import ApplecartError, only_one
 from applecart.kubelet.entry import Entry, Exit
 from applecart.kubelet.guest.share import GuestShare
 from applecart.kubelet.guest.token import TokenKeeper, wants_token
 from applecart.kubelet.pods.ending import Ending
 from applecart.kubelet.pods.host import Host
 from applecart.kubelet.pods.stopping import Stopping
+from applecart.kubelet.pods.trouble import ended_by_us
 from applecart.kubelet.probes.runner import ProbeRunner
 from applecart.observe.logs import logger
 from applecart.tart.failures import VmNotRunning
@@ -29,6 +31,7 @@ from applecart.tart.mac import Detached
 ADDRESS_WAIT_S = 5  # how long one look waits for an address
 ADDRESS_PAUSE_S = 1.0  # between looks that failed
 ADDRESS_REFRESH_S = 60.0  # a lease may change under a VM that runs for days
+SECONDS_BELOW_S = 120.0  # a shorter time is told in seconds
 GRACE_DEFAULT_S = 30  # the API's own default
 
 log = logger(__name__)
@@ -51,12 +54,14 @@ class Watching:
         """The entry with its exit. Raises when the VM never began."""
         share = GuestShare(self.host.userdata, entry.vm, self.host.files)
         with share.masked(entry.secret_names):  # probes quote the guest
-            return await self._until_ended(entry, detached)
+            return await self._until_ended(entry, detached, share)
 
-    async def _until_ended(self, entry: Entry, detached: Detached) -> Entry:
+    async def _until_ended(self, entry: Entry, detached: Detached, share: GuestShare) -> Entry:
+        if entry.because is not None:  # an earlier agent was about to end it
+            self._end(entry.because)
         ended = asyncio.ensure_future(detached.wait())
         killed = asyncio.create_task(self._killed.wait())
-        helpers = [asyncio.create_task(work) for work in (self._follow(entry), self._enforce_deadline(entry))]
+        helpers = [asyncio.create_task(work) for work in (self._follow(entry, share), self._enforce_deadline(entry))]
         try:
             await asyncio.wait([ended, killed, *helpers], return_when=asyncio.FIRST_COMPLETED)
             end = ended.result() if ended.done() else None
@@ -66,31 +71,35 @@ class Watching:
             found = await asyncio.gather(killed, *helpers, return_exceptions=True)
             await self.probes.stop(entry.uid)
         if end is None and not self._killed.is_set():  # a helper failed: its error says what to do next
-            raise next(error for error in found if isinstance(error, Exception))
+            raise only_one(next(error for error in found if isinstance(error, Exception)))
         entry = self.host.journal.get(entry.uid) or entry  # its address may have been noted
         if end is not None and self._because is None:
             Ending(self.host).refuse_false_start(self.pod, entry, end)
-            return Ending(self.host).record(entry, end)
+            return await Ending(self.host).record(entry, end)
+        entry = msgspec.structs.replace(entry, because=self._because)
+        with suppress(OSError):  # a full disk: the VM is ended all the same
+            self.host.journal.write(entry)
         stopped = await Stopping(self.host).stop(entry, self._grace_s())
-        return Ending(self.host).record(entry, stopped, self._because)
+        return await Ending(self.host).record(entry, stopped)
 
-    def end(self, reason: str, sentence: str, grace_s: float | None = None) -> None:
-        """End the VM for a reason of ours."""
+    def end(self, reason: str, sentence: str, grace_s: float | None = None, since: datetime | None = None) -> None:
+        """End the VM for a reason of ours, which may have been there before anybody looked."""
         if self._because is None:
             self._given_grace_s = grace_s
-            self._because = Exit(
-                phase=pods.FAILED, reason=reason, message=sentence, container_reason=reason, code=137, signal=9,
-                finished_at=self.host.clock.now(),
-            )  # fmt: skip
+        self._end(ended_by_us(reason, sentence, since or self.host.clock.now()))
+
+    def _end(self, because: Exit) -> None:
+        self._because = self._because or because
         self._killed.set()
 
-    async def _follow(self, entry: Entry) -> None:
+    async def _follow(self, entry: Entry, share: GuestShare) -> None:
         entry = await self._until_booted(entry)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._refresh_address(entry))
             if wants_token(self.pod):
-                share = GuestShare(self.host.userdata, entry.vm, self.host.files)
-                group.create_task(TokenKeeper(self.host.client, self.host.clock).keep(self.pod, share))
+                # Of a VM that an earlier agent started, the token may be another by now, and so may the clock.
+                lifetime = None if self.is_rebound else entry.token
+                group.create_task(TokenKeeper(self.host.client, self.host.clock).keep(self.pod, share, lifetime))
 
     async def _until_booted(self, entry: Entry) -> Entry:
         give_up_s = self.host.clock.monotonic() + self._boot_left_s(entry)  # the wall clock may be set meanwhile
@@ -98,11 +107,11 @@ class Watching:
             while not (address := await self._look(entry)):
                 if self.host.clock.monotonic() >= give_up_s and entry.booted_at is None:
                     self.host.metrics.boot_timed_out(self.pod)
-                    minutes = self.host.boot_deadline_s / 60
+                    waited = _spoken(self.host.boot_deadline_s)
                     self.end(
                         reasons.BOOT_TIMED_OUT.name,
-                        f"VM {entry.vm} had no address {minutes:g} minutes after its start; the guest does not boot, or the "
-                        "host has no address left to give",
+                        f"VM {entry.vm} had no address {waited} after its start; the guest does not boot, or the host has no "
+                        "address left to give",
                     )
                 await asyncio.sleep(ADDRESS_PAUSE_S)
         return self._note(entry, address)
@@ -155,7 +164,7 @@ class Watching:
             left_s = ADDRESS_REFRESH_S if limit_s is None else limit_s - (self.host.clock.monotonic() - began_s)
             if limit_s is not None and left_s <= 0:
                 sentence = f"the Pod was active longer than its activeDeadlineSeconds of {limit_s}"
-                self.end(reasons.DEADLINE_EXCEEDED.name, sentence)
+                self.end(reasons.DEADLINE_EXCEEDED.name, sentence, since=self.host.clock.now() + timedelta(seconds=left_s))
                 return
             await asyncio.sleep(min(left_s, ADDRESS_REFRESH_S))
 
@@ -164,3 +173,8 @@ class Watching:
             return self._given_grace_s
         grace = self.pod.spec.termination_grace_period_seconds
         return GRACE_DEFAULT_S if grace is None else grace
+
+
+def _spoken(seconds: float) -> str:
+    is_short = seconds < SECONDS_BELOW_S or seconds % 60
+    return f"{seconds:g} seconds" if is_short else f"{seconds / 60:g} minutes"

@@ -32,8 +32,12 @@ class Guest(msgspec.Struct, frozen=True):
     state: State
     vm_log: Path  # what `tart run` printed
     share: Path  # the folder that the guest writes to; never trusted
-    kept_log: Path | None = None  # the guest's log as it was when the share went
+    kept_log: Path | None = None  # the guest's log, cleaned, once the guest has ended
     waiting: str = "ContainerCreating"  # why it waits, as the Pod's status says
+    has_begun: bool = True  # a VM was started for this Pod; before that, a log of its name is of an earlier Pod
+    never_ran: str = ""  # why it ended without a VM
+    staged: Path | None = None  # the folder with what the guest was given
+    secret_names: tuple[str, ...] = ()  # of the variables there that nobody may see (I9)
 
 
 class Guests(Protocol):

@@ -4,17 +4,14 @@ A secret is recognised only in one piece, so a line is cleaned before it is show
 Lines carry no time of their own: theirs is when they were first seen.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from applecart.secrets import redact
+from applecart.kubelet.guest.guest_files import LONGEST_SECRET_BYTES
+from applecart.kubelet.guest.printed import fit_to_show
 
 LONGEST_LINE_BYTES = 64 << 10
-LONGEST_SECRET_BYTES = 16 << 10  # an endless line is cut only when what follows the cut would show a secret that crosses it
 BLOCK_BYTES = 64 << 10  # read at once
-_VNC = re.compile(rb"vnc://\S+@")  # Tart prints the password of a VM's screen into its log
-_VNC_SHOWN = b"vnc://:REDACTED@"
 
 
 class LineCutter:
@@ -35,6 +32,7 @@ class LineCutter:
             self._is_inside_line = not end
         *whole, self._rest = (self._rest + data).split(b"\n")
         lines = [piece for line in whole for piece in _pieces(cleaned(line))]
+        # An endless line is cut only when what follows the cut would show a secret that crosses it.
         if len(self._rest) > LONGEST_LINE_BYTES + LONGEST_SECRET_BYTES:
             known = cleaned(self._rest)
             lines.append(known[:LONGEST_LINE_BYTES] + b"\n")
@@ -53,8 +51,7 @@ def _pieces(line: bytes) -> list[bytes]:
 
 
 def cleaned(line: bytes) -> bytes:
-    text = _VNC.sub(_VNC_SHOWN, line).decode("utf-8", "surrogateescape")
-    return redact(text).encode("utf-8", "surrogateescape")
+    return fit_to_show(line.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
 def stamped(line: bytes, at: datetime) -> bytes:

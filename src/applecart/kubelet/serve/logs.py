@@ -1,7 +1,8 @@
 """What `kubectl logs` shows of a VM: what `tart run` printed, then what the guest wrote into its share.
 
 Read in blocks as fast as the reader takes it, followed by looking again twice a second, ended when the VM has ended. Nothing
-is kept in memory but a block and an unfinished line. What leaves is redacted (I9).
+is kept in memory but a block and an unfinished line. What leaves is redacted (I9): the reader itself knows what the guest was
+given, from before the first line to after the last, whatever the rest of the agent has forgotten by then.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ from contextlib import aclosing
 from datetime import datetime
 
 from applecart.clock import Clock
+from applecart.kubelet.guest.staged_secrets import StagedSecrets
 from applecart.kubelet.serve.guests import GUEST_LOG, Guest, Guests, State
 from applecart.kubelet.serve.log_files import LogFile
 from applecart.kubelet.serve.log_lines import BLOCK_BYTES, LineCutter, stamped, starts
@@ -26,8 +28,16 @@ class NoLog(Exception):
 class GuestLog:
     """The log of one guest, for one reader. Open it with `open_log`."""
 
-    def __init__(self, files: list[LogFile], options: LogOptions, clock: Clock, is_ended: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        files: list[LogFile],
+        secrets: StagedSecrets | None,
+        options: LogOptions,
+        clock: Clock,
+        is_ended: Callable[[], bool],
+    ) -> None:
         self._files = files
+        self._secrets = secrets
         self._cutters = [LineCutter() for _ in files]
         self._options = options
         self._clock = clock
@@ -85,6 +95,8 @@ class GuestLog:
             if not block:
                 return
             file.position += len(block)
+            if self._secrets is not None:
+                self._secrets.look()  # after the block was read: what it holds, the guest was given before
             yield self._cutters[index].feed(block)
 
     def _shown(self, line: bytes, at: datetime) -> bytes:
@@ -100,19 +112,26 @@ def open_log(guests: Guests, guest: Guest, options: LogOptions, clock: Clock) ->
     """Raises NoLog."""
     if options.previous:
         raise NoLog(f'previous terminated container "{guest.container}" in pod "{guest.pod}" not found')
-    kept = ((guest.kept_log.parent, guest.kept_log.name),) if guest.kept_log else ()
-    files = [LogFile((guest.vm_log.parent, guest.vm_log.name)), LogFile((guest.share, GUEST_LOG), *kept)]
-    is_any = [file.refresh() for file in files]
-    if not any(is_any):
-        if guest.state is State.WAITING:
-            raise NoLog(f'container "{guest.container}" in pod "{guest.pod}" is waiting to start: {guest.waiting}')
-        if guest.state is State.ENDED:
-            raise NoLog(f'the log of container "{guest.container}" in pod "{guest.pod}" is no longer on its host')
+    secrets = StagedSecrets(guest.staged, guest.secret_names) if guest.staged is not None else None
+    kept = ((guest.kept_log.parent, guest.kept_log.name),) if guest.kept_log and guest.state is State.ENDED else ()
+    files = [LogFile((guest.vm_log.parent, guest.vm_log.name)), LogFile(*kept, (guest.share, GUEST_LOG))]
+    is_any = [file.refresh() for file in files if guest.has_begun]
+    if not any(is_any) and guest.state is not State.RUNNING:
+        raise NoLog(_why_none(guest))
     is_wanted = [options.since is None or file.changed_at >= options.since for file in files]
     readable = [(file.read, file.begin, file.size) for file in files]
     for file, start in zip(files, starts(readable, options.tail_lines, is_wanted), strict=True):
         file.position = start
-    return GuestLog(files, options, clock, lambda: has_ended(guests, guest))
+    return GuestLog(files, secrets, options, clock, lambda: has_ended(guests, guest))
+
+
+def _why_none(guest: Guest) -> str:
+    about = f'container "{guest.container}" in pod "{guest.pod}"'
+    if guest.state is State.WAITING:
+        return f"{about} is waiting to start: {guest.waiting}"
+    if not guest.has_begun and guest.never_ran:
+        return f"{about} never had a VM: {guest.never_ran}"
+    return f"the log of {about} is no longer on its host"
 
 
 def has_ended(guests: Guests, guest: Guest) -> bool:

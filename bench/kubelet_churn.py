@@ -14,6 +14,7 @@ import msgspec
 
 from applecart.api.pods import SUCCEEDED
 from applecart.sim.tart import guest_rules
+from applecart.tart.partials import CLEANS_WITHIN_S
 from bench.gauge import rss_bytes
 from bench.kubelet_inside import Inside, inside
 from bench.kubelet_stage import LATE_S, NAMESPACE, NODE
@@ -59,6 +60,7 @@ async def settled(here: Inside) -> None:
         while list(agent.host.journal):  # noqa: ASYNC110 (another's memory)
             await asyncio.sleep(0.01)
         await agent.host.events.flushed()
+    await asyncio.sleep(CLEANS_WITHIN_S)  # until then the driver guards pulls against the last VMs that it started
 
 
 def held(here: Inside, pods: int) -> Held:

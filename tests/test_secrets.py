@@ -266,7 +266,8 @@ def test_each_line_of_a_value_is_masked_where_it_stands_alone() -> None:
 def test_the_words_that_every_document_of_its_kind_has_are_not_secret() -> None:
     """`--context: expected one argument` read `--***` while a kubeconfig was held."""
     document = (
-        'apiVersion: v1\nkind: Config\ncontexts:\n- context:\n    user: ci\n{\n  "items": [\nA=1\ntoken: hunter2-hunter2\n'
+        'apiVersion: v1\nkind: Config\ncontexts:\n- context:\n    user: ci\n{\n  "items": [\nA=1\n----------\n'
+        "token: hunter2-hunter2\n"
     )
     held = Secret(document)
     for line in document.splitlines()[:-1]:
@@ -301,6 +302,21 @@ def test_what_a_guest_prints_costs_one_look_per_word() -> None:
     """A text full of the beginnings of tokens; a pattern that tries each of them against the rest takes minutes."""
     for text in ("eyJ" * 300_000, "a.eyJ" * 200_000, "eyJaaaaaaaaaaaa.eyJ" * 50_000, ".eyJ" + "a" * 1_000_000):
         assert redact(text + " .eyJ") is not None
+
+
+@pytest.mark.timeout(10)
+def test_a_value_of_many_lines_that_begin_alike_costs_one_look_per_line() -> None:
+    """A list of accounts took minutes to be known, and as long to be forgotten, at every `kubectl logs`."""
+    lines = [f"password-{number:06}" for number in range(20_000)]
+    registry = Registry()
+    registry.add("\n".join(lines))
+    assert registry.redact(f"first {lines[0]}, last {lines[-1]}, {'password-' * 100}") == (
+        f"first {MASK}, last {MASK}, {'password-' * 100}"
+    )
+    registry.dead.append("\n".join(lines))
+    assert registry.redact(lines[0]) == lines[0]
+    assert not registry._uses
+    assert not registry._by_head
 
 
 def test_a_value_is_forgotten_with_the_last_secret_that_holds_it() -> None:

@@ -149,12 +149,13 @@ def spellings(value: str) -> set[str]:
 
 def _lines(core: str) -> Iterator[str]:
     """Each line of a value that has several: logs are read line by line, and a parser quotes the one it cannot read. Without
-    those that every such document has: `context:` of a kubeconfig is in many a sentence."""
+    those that every such document has: `context:` of a kubeconfig is in many a sentence, and a ruler under many a heading."""
     lines = core.splitlines()
     for line in lines if len(lines) > 1 else ():
         text = line.strip().rstrip(",")  # of JSON, which somebody may have sorted
         named = _NAMED.fullmatch(text)
-        if not _ARMOUR.fullmatch(text) and (named is None or len(named["value"].strip(_AROUND_VALUES)) >= MIN_REDACTED_CHARS):
+        value = named["value"].strip(_AROUND_VALUES) if named else text
+        if len(value) >= MIN_REDACTED_CHARS and len(set(text)) > 1 and not _ARMOUR.fullmatch(text):
             yield text
 
 
@@ -214,35 +215,39 @@ class Registry:
         found: list[tuple[int, int]] = []
         by_head = self._by_head
         for start in range(len(text) - MIN_REDACTED_CHARS + 1 if by_head else 0):
-            for form in by_head.get(text[start : start + MIN_REDACTED_CHARS], ()):
-                if text.startswith(form, start):
-                    end = start + len(form)
-                    if found and start <= found[-1][1]:
-                        found[-1] = (found[-1][0], max(found[-1][1], end))
-                    else:
-                        found.append((start, end))
-                    break  # the longest comes first
+            forms = by_head.get(text[start : start + MIN_REDACTED_CHARS])
+            if forms is None or not text.startswith(forms, start):
+                continue
+            end = start + next(len(form) for form in forms if text.startswith(form, start))  # the longest comes first
+            if found and start <= found[-1][1]:
+                found[-1] = (found[-1][0], max(found[-1][1], end))
+            else:
+                found.append((start, end))
         return found
 
     def _add(self, forms: Iterable[str]) -> None:
+        new: dict[str, list[str]] = {}
         for form in forms:
             self._uses[form] = self._uses.get(form, 0) + 1
             if self._uses[form] == 1:
-                head = form[:MIN_REDACTED_CHARS]
-                self._by_head[head] = tuple(sorted((*self._by_head.get(head, ()), form), key=len, reverse=True))
+                new.setdefault(form[:MIN_REDACTED_CHARS], []).append(form)
+        for head, more in new.items():  # at once: thousands of lines may begin alike
+            self._by_head[head] = tuple(sorted((*self._by_head.get(head, ()), *more), key=len, reverse=True))
 
     def _bury(self) -> None:
         while self.dead and self._forgets:
+            heads = set()
             for form in spellings(self.dead.popleft()):
                 self._uses[form] -= 1
                 if not self._uses[form]:
                     del self._uses[form]
-                    head = form[:MIN_REDACTED_CHARS]
-                    rest = tuple(other for other in self._by_head[head] if other != form)
-                    if rest:
-                        self._by_head[head] = rest
-                    else:
-                        del self._by_head[head]
+                    heads.add(form[:MIN_REDACTED_CHARS])
+            for head in heads:
+                rest = tuple(form for form in self._by_head[head] if form in self._uses)
+                if rest:
+                    self._by_head[head] = rest
+                else:
+                    del self._by_head[head]
 
 
 _registry = Registry()

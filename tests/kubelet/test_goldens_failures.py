@@ -117,6 +117,32 @@ async def test_a_disk_too_full_for_our_own_files_counts_as_full(agent: Agent, mo
         await agent.goldens.ensure(IMAGE)
 
 
+async def test_a_pull_that_nobody_waits_for_any_longer_ends_also_on_a_full_disk(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its end could not be written down, which hid that it was given up: room was made and the image pulled once more, for a
+    Pod whose deletion waited for it."""
+    asked: list[str] = []
+
+    async def reclaim(reason: str) -> None:
+        asked.append(reason)
+
+    agent.goldens.reclaim = reclaim
+    fault(agent.mac, on="pull", kind="slow", seconds=600, times=None)
+    ensuring = asyncio.create_task(agent.goldens.ensure(IMAGE))
+    await elapse(30)
+
+    def full(self: Files, path: Path, data: bytes, mode: int = 0) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Files, "write", full)
+    ensuring.cancel()
+    await elapse(30)
+    assert ensuring.cancelled()
+    assert asked == []
+    assert len(agent.tart_calls("pull")) == 1
+
+
 async def test_a_clone_of_a_pods_vm_without_room_makes_room_and_tries_once_more(agent: Agent) -> None:
     golden = await agent.goldens.ensure(IMAGE)
     asked: list[str] = []

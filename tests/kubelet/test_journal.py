@@ -160,10 +160,20 @@ def test_the_ballast_is_taken_again_once_there_is_room(tmp_path: Path) -> None:
     assert (tmp_path / "ballast").stat().st_size > 1_000_000
 
 
+def test_a_folder_that_somebody_removed_is_made_again(tmp_path: Path) -> None:
+    """No end could be written down any more until the agent was started anew: its Pod ran for ever."""
+    journal = Journal(tmp_path, Files())
+    journal.write(entry())
+    shutil.rmtree(tmp_path / "pods")
+    journal.write(ended())
+    assert reopened(tmp_path) == [ended()]
+
+
 def test_another_failure_of_the_disk_is_not_called_full(tmp_path: Path) -> None:
     journal = Journal(tmp_path, Files())
     journal.write(entry())
     shutil.rmtree(tmp_path / "pods" / UID)
-    with pytest.raises(FileNotFoundError):
+    (tmp_path / "pods" / UID).write_text("no folder")
+    with pytest.raises(FileExistsError):
         journal.write(ended())
     assert (tmp_path / "ballast").exists()

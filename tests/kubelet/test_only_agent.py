@@ -52,3 +52,21 @@ def test_whatever_the_file_holds_is_replaced(tmp_path: Path, before: str) -> Non
     (tmp_path / LOCK).write_bytes(before.encode("latin-1"))
     with only_agent(tmp_path):
         assert (tmp_path / LOCK).read_text() == f"{os.getpid()}\n"
+
+
+def test_an_agent_starts_on_a_full_disk(tmp_path: Path) -> None:
+    """It must start to tear down the VMs that filled it; it ended instead, again and again, over the number in its lock."""
+    starts = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n{HOLDS}"  # no byte can be written
+    argv = [sys.executable, "-c", starts, str(tmp_path)]
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "held\n"), done.stderr
+
+
+def test_a_lock_that_cannot_be_opened_is_a_sentence(tmp_path: Path) -> None:
+    """As one that an agent of another user left."""
+    (tmp_path / LOCK).mkdir()
+    with (
+        pytest.raises(BadInput, match=r"its lock .*/lock cannot be opened \(Is a directory\); give it"),
+        only_agent(tmp_path),
+    ):
+        raise AssertionError("it holds nothing")

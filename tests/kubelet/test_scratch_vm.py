@@ -225,6 +225,24 @@ async def test_a_check_that_is_cancelled_removes_its_vm_and_takes_little_time_fo
     host.assert_clean()
 
 
+async def test_a_check_that_is_cancelled_while_it_removes_its_vm_removes_it_all_the_same(host: Host, clock: Clock) -> None:
+    """Nobody may come after this agent, and the VM ran on."""
+    host.rule(boot_s=300)
+    host.faults(on="stop", kind="slow", seconds=5, times=1)
+    checking = asyncio.create_task(host.agent().check(GOLDEN))
+    await elapse(30)
+    host.is_idle = False
+    await elapse(4)
+    assert [call.tart for call in host.mac.calls].count("stop") == 1
+    assert host.mac.running() == [SCRATCH]
+    before_s = clock.monotonic()
+    checking.cancel()
+    await asyncio.wait([checking])
+    assert checking.cancelled()
+    assert clock.monotonic() - before_s <= LEAVES_WITHIN_S
+    host.assert_clean()
+
+
 async def test_a_clone_of_a_dead_agent_that_still_runs_is_ended_before_anybody_looks(host: Host) -> None:
     host.faults(on="clone", kind="slow", seconds=120, vm=SCRATCH)
     checking = asyncio.create_task(host.agent().check(GOLDEN))

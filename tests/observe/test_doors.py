@@ -2,13 +2,17 @@
 
 import asyncio
 import logging
+import ssl
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from aiohttp import web
 
+from applecart.clock import Clock
 from applecart.observe import doors
 from applecart.observe.doors import HANDSHAKE_S, Door, server_log
+from tests.embedded.relay.stage import Trust
 from tests.virtual_time import elapse
 
 HOST = "127.0.0.1"
@@ -52,6 +56,30 @@ async def test_only_so_many_are_let_in_and_there_is_room_again_when_one_goes(ser
                 pass
         assert b"200 OK" in said
         staying[1][1].close()
+    finally:
+        door.close()
+
+
+@pytest.mark.real_time
+async def test_who_finds_a_door_with_tls_full_is_not_even_shaken_hands_with(
+    server: web.Server, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full door waited seconds for the handshake of each that it was to close, and a flood took every file there was."""
+    monkeypatch.setattr(doors, "HANDSHAKE_S", 600.0)
+    trust = Trust(tmp_path, clock)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(trust.agent.certificate, trust.agent.key)
+    door = await Door.open(server, HOST, 0, context=context, most=2)
+    port = door.addresses[0][1]
+    try:
+        known = ssl.create_default_context(cadata=trust.pem.decode())
+        reader, writer = await asyncio.open_connection(HOST, port, ssl=known)
+        writer.write(ASK)
+        assert b"200 OK" in await reader.readuntil(b"\r\n\r\n")
+        async with asyncio.timeout(20):
+            for _ in range(20):
+                assert await heard(b"", port) == b""
+        writer.close()
     finally:
         door.close()
 

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def no_descriptors() -> Iterator[None]:
-    """Nothing can be opened: the limit is the lowest number that is still free."""
+def no_descriptors(but: int = 0) -> Iterator[None]:
+    """Nothing can be opened, or next to nothing: the limit is the lowest number that is still free."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest_free = os.open(os.devnull, os.O_RDONLY)
     os.close(lowest_free)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, before[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free + but, before[1]))
     try:
         yield
     finally:

@@ -1,6 +1,8 @@
 import asyncio
+import errno
 import gc
 import os
+import shutil
 import signal
 import stat
 from collections.abc import AsyncIterator
@@ -206,6 +208,28 @@ async def test_adopting_an_untouched_folder_makes_sure_that_nothing_ever_starts_
     assert place.log.read_text() == ""
 
 
+async def test_a_program_that_was_told_to_have_ended_does_not_start_afterwards(place: Place) -> None:
+    """I4: its supervisor was killed before the program had said its pid."""
+    slow = place.folder.parent / "slow"
+    gate = f"touch '{slow}/asked'; while [ ! -e '{slow}/gate' ]; do sleep 0.02; done"
+    env = with_ps(slow, f"{gate}; echo Mon Jan 5 04:05:06 2026")
+    run = await place.mac.start(["/bin/sh", "-c", "echo ran"], folder=place.folder, log=place.log, env=env)
+    await until((slow / "asked").exists)
+    os.kill(int((place.folder / "started" / "supervisor").read_text()), signal.SIGKILL)
+    assert await run.wait() == RunEnd(None, None)
+    (slow / "gate").touch()
+    while any(str(place.folder) in it.command for it in await place.mac.processes()):  # noqa: ASYNC110 (it is a process)
+        await asyncio.sleep(0.01)
+    assert "ran" not in place.log.read_text()
+
+
+async def test_a_program_whose_folder_is_gone_has_ended(place: Place) -> None:
+    run = await place.mac.start(["/bin/sh", "-c", "exit 0"], folder=place.folder, log=place.log)
+    await until(place.has_ended)
+    shutil.rmtree(place.folder)
+    assert await run.wait() == RunEnd(None, None)
+
+
 async def test_a_program_whose_supervisor_was_too_slow_never_runs(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """The agent that adopted the folder was told that nothing runs, and may have deleted the VM since."""
     monkeypatch.setattr(detached, "PID_WITHIN_S", 0.05)
@@ -356,3 +380,15 @@ async def test_what_cannot_be_started_is_a_sentence_and_takes_nothing(place: Pla
     with pytest.raises(Transient, match=r"the log .* cannot be opened"):
         await place.mac.start(["/bin/sh", "-c", ":"], folder=place.folder, log=place.folder / "no" / "vm.log")
     assert await place.mac.adopt(place.folder) is None
+
+
+async def test_a_run_is_found_again_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I5: a VM that filled the disk could not be ended, because finding it wrote a file."""
+    (tmp_path / "started").mkdir()
+    (tmp_path / "pid").write_text("4242\n")
+
+    def full(*_: object, **__: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    assert await detached.adopt(tmp_path, KnownProcesses()) is not None

@@ -89,18 +89,20 @@ async def test_a_cancelled_pull_is_kept_too(scene: Scene) -> None:
     assert took[0] < 20
 
 
-@pytest.mark.parametrize("offset_s", [0.0, 0.005, 0.015, 0.019, 0.02, 0.025, 0.5, 2.5])
-async def test_a_list_that_runs_while_a_pull_is_killed_destroys_nothing(scene: Scene, offset_s: float) -> None:
-    """The pull's own lock dies with it, and a command that started a moment before is about to clean."""
+async def test_a_pull_that_is_cancelled_once_more_while_it_waits_to_be_killed_is_killed_all_the_same(scene: Scene) -> None:
     scene.set_layers(a=10 * GB, b=GB)
     pull = asyncio.create_task(scene.tart.pull(IMAGE))
     await elapse(102)
-    early = asyncio.create_task(scene.tart.list())
-    await elapse(offset_s)
-    pull.cancel()
-    late = asyncio.create_task(scene.tart.list())
-    await asyncio.gather(pull, early, late, return_exceptions=True)
-    assert scene.partial.exists()
+    scene.go_wrong("get", "hang")
+    guarding = asyncio.create_task(scene.tart.get("golden"))
+    await elapse(0)
+    for _ in range(2):
+        assert not pull.done()
+        pull.cancel()
+        await elapse(0.1)
+    assert pull.cancelled()
+    assert not [it for it in await scene.mac.processes() if " pull " in it.command]
+    guarding.cancel()
 
 
 async def test_nothing_cleans_between_the_death_of_a_pull_and_our_own_lock(tmp_path: Path, clock: Clock) -> None:
@@ -292,3 +294,19 @@ async def test_the_end_of_one_pull_does_not_lock_out_another_that_waits(scene: S
     with scene.timed() as took:
         await pull
     assert took[0] < 60
+
+
+async def test_whoever_lets_go_holds_nothing_for_commands_that_go_on_either(tmp_path: Path, clock: Clock) -> None:
+    folder = tmp_path / "tmp" / partial_name(IMAGE)
+    folder.mkdir(parents=True)
+    partials = Partials(tmp_path, clock)
+    async with partials.cleaning(goes_on=True):
+        pass
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        partials.let_go()
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.close(handle)

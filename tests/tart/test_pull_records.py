@@ -1,13 +1,15 @@
 """Pulls of an agent that was killed: ended by the next one, and nobody else's ever is."""
 
 import asyncio
+import errno
+import os
 import signal
 from pathlib import Path
 
 import pytest
 
 from applecart.clock import Clock
-from applecart.tart.failures import PullStalled
+from applecart.tart.failures import NoSpace, PullStalled
 from applecart.tart.mac import Process
 from applecart.tart.this_mac import ThisMac
 from tests.tart.real_processes import is_alive, sh, written
@@ -119,3 +121,54 @@ async def test_a_program_that_runs_in_a_folder_is_one_like_any_other(tmp_path: P
     script = 'echo "$MORE $1"; echo err >&2; exit 7'
     ended = await ThisMac().run(sh(script, "a b"), deadline_s=60, env={"MORE": "x"}, on_output=seen.append, folder=folder)
     assert (ended.code, ended.out, ended.err, b"".join(seen)) == (7, b"x a b\n", b"err\n", b"x a b\n")
+
+
+async def test_a_pull_that_was_left_is_ended_only_when_nothing_of_ours_may_be_cleaning(scene: Scene) -> None:
+    """Its lock dies with it: a command that began a moment before would clean away the gigabytes that it had fetched."""
+    await killed_during_a_hung_pull(scene)
+    scene.offer(OTHER, OTHER_DIGEST, o=GB)
+    scene.go_wrong("list", "slow", seconds=1)
+    again = scene.agent()
+    listing = asyncio.create_task(again.list())
+    await elapse(0)
+    pull = asyncio.create_task(again.pull(OTHER))
+    await elapse(0.5)
+    assert IMAGE in " ".join(it.command for it in await pulls(scene))
+    await asyncio.gather(listing, pull)
+    assert await pulls(scene) == []
+    assert scene.partial.exists()
+
+
+async def test_only_the_first_pull_of_an_agent_looks_for_what_was_left(scene: Scene) -> None:
+    await killed_during_a_hung_pull(scene)
+    scene.offer(OTHER, OTHER_DIGEST, o=GB)
+    for name in ("1", "2"):
+        (scene.home / "applecart-pulls" / name).mkdir()
+    again = scene.agent()
+    for _ in range(3):
+        await again.pull(OTHER)
+    assert len([call for call in scene.mac.calls if call.verb == "adopt"]) == 3
+
+
+async def test_what_somebody_else_put_among_the_records_stops_no_pull(scene: Scene) -> None:
+    (scene.home / "applecart-pulls").mkdir()
+    (scene.home / "applecart-pulls" / ".DS_Store").write_text("of the Finder")
+    scene.set_layers(a=GB)
+    await scene.tart.pull(IMAGE)
+    assert scene.is_pulled()
+
+
+async def test_a_pull_that_cannot_be_written_down_for_lack_of_room_says_so(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Room is made for nothing but a full disk."""
+
+    def no_room(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    scene.set_layers(a=GB)
+    with monkeypatch.context() as full:
+        full.setattr(Path, "mkdir", no_room)
+        with pytest.raises(NoSpace, match="No space left"):
+            await scene.tart.pull(IMAGE)
+    assert scene.mac.table.all() == []

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from applecart.errors import BadInput
+from applecart.errors import BadInput, Transient
 from applecart.tart.mac import Session
 from applecart.tart.this_mac import ThisMac
+from tests.tart.exhausted import no_descriptors
 from tests.tart.real_processes import FOREVER, is_alive, sh, until, written
 
 pytestmark = pytest.mark.real_time
@@ -145,6 +146,18 @@ async def test_a_program_that_is_missing_is_a_sentence(tty: bool) -> None:
 
 
 @pytest.mark.parametrize("tty", [False, True])
+async def test_a_host_without_handles_is_a_sentence_whichever_is_the_first_that_is_missing(tty: bool) -> None:
+    async with opened(sh("exit 0"), tty=True) as session:
+        await session.wait()
+    await asyncio.sleep(0)
+    before = len(os.listdir("/dev/fd"))
+    for spare in range(3):
+        with no_descriptors(but=spare), pytest.raises(Transient, match=r"Too many open files|out of pty devices"):
+            await ThisMac().open(sh("exit 0"), tty=tty)
+    assert len(os.listdir("/dev/fd")) <= before
+
+
+@pytest.mark.parametrize("tty", [False, True])
 async def test_cancelling_at_any_moment_of_the_opening_leaves_nothing(tmp_path: Path, tty: bool) -> None:
     """A client that went away while its terminal was being opened left a program and two handles for ever."""
     async with opened(sh("exit 0"), tty=True) as session:
@@ -158,8 +171,26 @@ async def test_cancelling_at_any_moment_of_the_opening_leaves_nothing(tmp_path: 
         call.cancel()
         with suppress(asyncio.CancelledError):
             await (await call).kill()
-        assert not [it for it in await ThisMac().processes() if str(tmp_path) in it.command]
+        while any(str(tmp_path) in it.command for it in await ThisMac().processes()):  # noqa: ASYNC110 (no event comes from over there)
+            await asyncio.sleep(0.01)  # a child that the shell was just making dies a moment after it
     await until(lambda: len(os.listdir("/dev/fd")) <= before)
+
+
+@pytest.mark.parametrize("tty", [False, True])
+async def test_a_kill_that_is_cut_short_leaves_no_handle(tty: bool) -> None:
+    async with opened(sh("exit 0"), tty=True) as session:
+        await session.wait()
+    await asyncio.sleep(0)
+    before = len(os.listdir("/dev/fd"))
+    session = await ThisMac().open(sh(FOREVER), tty=tty)
+    killing = asyncio.create_task(session.kill())
+    await asyncio.sleep(0)
+    killing.cancel()
+    await asyncio.wait([killing])
+    await session.wait()
+    for _ in range(3):  # asyncio closes a pipe a turn after it was told to
+        await asyncio.sleep(0)
+    assert len(os.listdir("/dev/fd")) <= before
 
 
 async def test_no_file_stays_open_after_sessions() -> None:

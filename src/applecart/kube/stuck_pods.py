@@ -19,7 +19,7 @@ from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
 from applecart.kube.metadata_only import MetadataClient, metadata_kind
 from applecart.kube.pod_release import AT_A_TIME, Outcome, release_all
-from applecart.kube.stuck_pod_plan import Cause, is_held, judge, plan_unstick, suspected_nodes
+from applecart.kube.stuck_pod_plan import AGENT_PATIENCE, Cause, is_held, judge, plan_unstick, suspected_nodes
 from applecart.observe.ages import Ages
 from applecart.observe.logs import logger
 from applecart.observe.metrics import Metrics
@@ -119,12 +119,18 @@ class Sweep:
     def _track(self, held: list[Pod]) -> None:
         if self._ages is None:
             return
-        keys = {pod.key for pod in held}
+        late = [pod for pod in held if self._is_late(pod)]
+        keys = {pod.key for pod in late}
         for key in self._held - keys:
             self._ages.done(STUCK, key)
-        for pod in held:
+        for pod in late:
             self._ages.waiting(STUCK, pod.key, pod.metadata.deletion_timestamp)
         self._held = keys
+
+    def _is_late(self, pod: Pod) -> bool:
+        """One that is just being deleted waits for nothing; it would be told as stuck until the next look."""
+        deleted_at = pod.metadata.deletion_timestamp
+        return deleted_at is not None and self._clock.now() - deleted_at >= AGENT_PATIENCE
 
     def _tell(self, outcome: Outcome) -> None:
         about = log.bind(outcome.key, uid=outcome.uid)

@@ -1,4 +1,4 @@
-"""What goldens and images are being worked with right now, so that garbage collection keeps away, and the other way round."""
+"""Which VMs and images are being worked with right now, so that garbage collection keeps away, and the other way round."""
 
 import asyncio
 from collections import Counter

@@ -89,9 +89,10 @@ class Journal:
             raise (self._full(entry) if error.errno in _DISK_FULL else error) from None
 
     def _store(self, entry: Entry) -> None:
-        if entry.uid not in self._entries:
-            self._files.make_folder(self.folder(entry.uid))
-        self._files.write(self.folder(entry.uid) / ENTRY_FILE, _encode(entry))
+        folder = self.folder(entry.uid)
+        if not folder.is_dir():  # a new Pod, or somebody removed it: that must not keep the end of a Pod from being told
+            self._files.make_folder(folder)
+        self._files.write(folder / ENTRY_FILE, _encode(entry))
 
     def _full(self, entry: Entry) -> JournalFull:
         return JournalFull(

@@ -87,15 +87,10 @@ class ScratchVm:
         """Why no VM boots here; None when one did. Raises `NothingFoundOut` when this was no time to find out."""
         async with self._in_hand:
             try:
-                sentence = await self._why_none_boots(golden)
-            except NothingFoundOut:
-                await self._cleaned_up()
-                raise
+                return await self._booted_and_removed(golden)
             except asyncio.CancelledError:
                 await self._leave()
                 raise
-            left_behind = await self._cleaned_up()
-            return sentence or left_behind
 
     async def keep_tidy(self) -> None:
         """Until cancelled: no scratch VM is left for long that no check needs, whoever began it."""
@@ -129,6 +124,15 @@ class ScratchVm:
         await self._tombstones.delete(self._tart, self.vm)
         self._files.remove(self._run_folder)
         self._files.remove(self._intent)
+
+    async def _booted_and_removed(self, golden: Golden) -> str | None:
+        try:
+            sentence = await self._why_none_boots(golden)
+        except NothingFoundOut:
+            await self._cleaned_up()
+            raise
+        left_behind = await self._cleaned_up()
+        return sentence or left_behind
 
     async def _why_none_boots(self, golden: Golden) -> str | None:
         try:

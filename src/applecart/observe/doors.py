@@ -8,6 +8,7 @@ answered by aiohttp and not logged: its text may hold a credential, and anybody 
 import asyncio
 import logging
 import ssl
+from asyncio.sslproto import SSLProtocol
 from collections import deque
 from typing import TYPE_CHECKING, Self
 
@@ -47,6 +48,23 @@ class _Closed(asyncio.Protocol):
         transport.abort()
 
 
+class _Doorstep(asyncio.Protocol):
+    """Where a connection is until it is let in. asyncio's own servers shake hands first, also with those to be closed."""
+
+    def __init__(self, door: "Door", context: ssl.SSLContext | None) -> None:
+        self._door = door
+        self._context = context
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        inside = self._door.enter()
+        if self._context is not None and not isinstance(inside, _Closed):
+            loop = asyncio.get_running_loop()
+            # Nobody waits for the handshake, so there is no future for it; typeshed wants one, and whole seconds.
+            inside = SSLProtocol(loop, inside, self._context, None, server_side=True, ssl_handshake_timeout=HANDSHAKE_S)  # type: ignore[arg-type]
+        transport.set_protocol(inside)
+        inside.connection_made(transport)
+
+
 class Door:
     """Listens for a server of aiohttp's; `open` it."""
 
@@ -70,9 +88,8 @@ class Door:
     ) -> Self:
         """Raises OSError, and OverflowError for a port that is none."""
         door = cls(server, most, shakes_hands=context is not None)
-        timeout_s = HANDSHAKE_S if context else None
         loop = asyncio.get_running_loop()
-        door._listening = await loop.create_server(door.enter, host, port, ssl=context, ssl_handshake_timeout=timeout_s)
+        door._listening = await loop.create_server(lambda: _Doorstep(door, context), host, port)
         return door
 
     @property

@@ -11,6 +11,8 @@ from typing import Protocol
 
 from applecart.sim.guest import Guest
 
+END_OF_INPUT, INTERRUPT = b"\x04", b"\x03"  # Ctrl-D and Ctrl-C at a terminal
+INTERRUPTED = 130
 NOT_FOUND = 127
 BLOCK = b"x" * (32 << 10)  # what `flood` writes at once, the size of a client's own buffer
 
@@ -59,8 +61,13 @@ async def _cat(guest: Guest, names: list[str], terminal: Terminal) -> int:
             await terminal.err(f"cat: {name}: No such file or directory\n".encode())
             return 1
         await terminal.out(guest.files[name])
+    is_tty = getattr(terminal, "is_tty", False)
     while not names and (piece := await terminal.read()):
-        await terminal.out(piece)
+        if is_tty and INTERRUPT in piece:
+            return INTERRUPTED
+        await terminal.out(piece.partition(END_OF_INPUT)[0] if is_tty else piece)
+        if is_tty and END_OF_INPUT in piece:
+            break
     return 0
 
 

@@ -148,10 +148,12 @@ class SimulatedMac:
     ) -> Ended:
         call = await self._begin("run", argv)
         streams = Collected(on_output)
+        self._check(argv)
+        if folder is not None:
+            renew(folder)
         process = self._spawn(argv, env, streams)
         self._ours[streams] = None
         if folder is not None:
-            renew(folder)
             record(folder, process)
         try:
             async with asyncio.timeout(deadline_s):

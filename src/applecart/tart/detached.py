@@ -10,6 +10,7 @@ The folder is the truth: an agent that comes later adopts what it finds there, a
 """
 
 import asyncio
+import errno
 import os
 import re
 import shutil
@@ -21,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from applecart.errors import ApplecartError, Transient
-from applecart.tart.failures import AlreadyStarted
+from applecart.tart.failures import AlreadyStarted, NoSpace
 from applecart.tart.known_processes import KnownProcesses, send
 from applecart.tart.mac import Ended, RunEnd
 from applecart.tart.programs import cannot_start, environment, expect_program, run_program
@@ -92,8 +93,11 @@ class DetachedRun:
         if end := recorded_end(self._folder):
             self._known.forget(pid or NOBODY, self._began)
             return end
-        if pid is None and self._is_ours and not self._supervisor_ended.is_set():
-            return None  # on its way
+        if pid is None and self._is_ours:
+            if not self._supervisor_ended.is_set():
+                return None  # on its way
+            _take_pid(self._folder)  # a program that its dead supervisor left on its way finds it taken and does not run
+            pid = self.pid
         if pid is not None and await self._known.is_alive(pid, self._began):
             return None
         # It is gone, and its supervisor may be about to say how.
@@ -158,7 +162,7 @@ def renew(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, mode=0o700)
     except OSError as error:
-        raise Transient(f"{folder} cannot be made: {error.strerror}") from None
+        raise _cannot("be made", folder, error) from None
 
 
 def recorded_end(folder: Path) -> RunEnd | None:
@@ -190,20 +194,34 @@ def read_text(file: Path) -> str:
 
 
 def _take_start(folder: Path) -> bool:
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         (folder / "started").mkdir(mode=0o700)
     except FileExistsError:
         return False
+    except OSError as error:
+        raise _cannot("be taken", folder, error) from None
     return True
 
 
 def _take_pid(folder: Path) -> None:
+    if read_pid(folder) is not None:
+        return  # and nothing is written: a VM that filled the disk must be ended without
     mine = folder / ".pid.agent"
-    mine.write_text(f"{NOBODY}\n")
-    with suppress(FileExistsError):
-        os.link(mine, folder / "pid")
-    mine.unlink()
+    try:
+        mine.write_text(f"{NOBODY}\n")
+        with suppress(FileExistsError):
+            os.link(mine, folder / "pid")
+        mine.unlink()
+    except FileNotFoundError:
+        return  # in a folder that is gone nothing starts either
+    except OSError as error:
+        raise _cannot("be taken", folder, error) from None
+
+
+def _cannot(what: str, folder: Path, error: OSError) -> Transient:
+    kind = NoSpace if error.errno in (errno.ENOSPC, errno.EDQUOT) else Transient
+    return kind(f"{folder} cannot {what}: {error.strerror or error}")
 
 
 def _spawn(argv: Sequence[str], folder: Path, log: Path, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:

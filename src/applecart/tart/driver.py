@@ -6,8 +6,7 @@ it started. No secret is ever an argument. Commands that clean Tart's `tmp` neve
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,7 +17,7 @@ from applecart.tart.deadlines import Deadlines
 from applecart.tart.failures import NoAddress, PullStalled, TartFailed, TartHung, VmMissing, VmNotRunning
 from applecart.tart.listing import ListedVm, VmInfo, parse_get, parse_list
 from applecart.tart.mac import Detached, Ended, Mac, Session
-from applecart.tart.partials import CLEANS_WITHIN_S, Partials, killed
+from applecart.tart.partials import Partials, killed
 from applecart.tart.pull_records import PullRecords
 from applecart.tart.pulls import LOOK_EVERY_S, ProgressReader, PullProgress, StallWatch, store_bytes
 from applecart.tart.registry_login import RegistryLogin
@@ -52,8 +51,7 @@ class Tart:
         self._deadlines = deadlines or Deadlines()
         self._on_call = on_call
         self._partials = Partials(home, clock)
-        self._pulls = PullRecords(mac, home / PULL_RECORDS)
-        self._guards: set[asyncio.Task[None]] = set()
+        self._pulls = PullRecords(mac, home / PULL_RECORDS, self._partials.kill)
         self.keep_partials()
 
     def keep_partials(self) -> None:
@@ -67,8 +65,6 @@ class Tart:
 
     def close(self) -> None:
         """Give back the locks on partials, as a process that ends does."""
-        for guard in self._guards:
-            guard.cancel()
         self._partials.let_go()
 
     async def pull(self, image: str, *, login: RegistryLogin | None = None, on_progress: OnProgress | None = None) -> None:
@@ -76,13 +72,14 @@ class Tart:
         env = {**PLAIN_LINES, **NO_AUTO_PRUNE, **(login.environment() if login else {})}
         reader = ProgressReader(on_progress)
         stall_s = self._deadlines.pull_stall_s
-        async with self._pulls.one() as record:
-            self.keep_partials()  # also what an earlier agent's pull left that was ended just now
-            async with self._partials.pulling(image, lambda: self._in_background(["pull", image], env, reader, record)) as pull:
-                if not await self._finished("pull", pull, reader, stall_s):
-                    raise PullStalled(
-                        f"the pull of {image} stood still for {stall_s:g} s and was ended; the next one goes on from there"
-                    )
+        async with (
+            self._pulls.one() as record,
+            self._partials.pulling(image, lambda: self._in_background(["pull", image], env, reader, record)) as pull,
+        ):
+            if not await self._finished("pull", pull, reader, stall_s):
+                raise PullStalled(
+                    f"the pull of {image} stood still for {stall_s:g} s and was ended; the next one goes on from there"
+                )
         _expect_success("pull", image, pull.result())
 
     async def push(
@@ -114,7 +111,7 @@ class Tart:
     async def run(self, vm: str, options: RunOptions, *, folder: Path, log: Path) -> Detached:
         """Returns once it is started, at most once per folder; whether the VM lives is for the caller to watch."""
         argv = [self.binary, "run", vm, *options.words()]
-        async with self._cleaning_on():
+        async with self._partials.cleaning(goes_on=True):
             return await _runnable(self.mac.start(argv, folder=folder, log=log, env=self._env(options.environment())))
 
     async def stop(self, vm: str, *, grace_s: float = 30) -> None:
@@ -160,7 +157,7 @@ class Tart:
 
     async def exec_session(self, vm: str, command: Sequence[str], *, stdin: bool, tty: bool) -> Session:
         argv = [self.binary, "exec", *(["-i"] if stdin else []), *(["-t"] if tty else []), vm, *command]
-        async with self._cleaning_on():
+        async with self._partials.cleaning(goes_on=True):
             return await self.mac.open(argv, tty=tty, env=self._env({}))
 
     async def prune(self, *, older_than_days: int | None = None, space_budget_gb: int | None = None) -> None:
@@ -174,18 +171,6 @@ class Tart:
         """The digest name of an image in the store."""
         ended = await self._command("fqn", image, deadline_s=self._deadlines.fqn_s)
         return ended.out.decode("utf-8", "replace").strip()
-
-    @asynccontextmanager
-    async def _cleaning_on(self) -> AsyncIterator[None]:
-        """Around the start of a command that goes on: it cleans after we returned, so only time ends its guard."""
-        guard = AsyncExitStack()
-        await guard.enter_async_context(self._partials.cleaning())
-        try:
-            yield
-        finally:
-            ending = asyncio.create_task(_end_later(guard))
-            self._guards.add(ending)
-            ending.add_done_callback(self._guards.discard)
 
     async def _command(self, op: str, target: str, *words: str, deadline_s: float) -> Ended:
         async with self._partials.cleaning():
@@ -230,11 +215,6 @@ class Tart:
 
     def _env(self, more: Mapping[str, str]) -> dict[str, str]:
         return {"TART_HOME": str(self.home), **more}
-
-
-async def _end_later(guard: AsyncExitStack) -> None:
-    async with guard:
-        await asyncio.sleep(CLEANS_WITHIN_S)
 
 
 async def _runnable(call: Coroutine[Any, Any, T]) -> T:

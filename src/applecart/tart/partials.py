@@ -14,7 +14,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -100,15 +100,15 @@ class Partials:
         return bool(going)
 
     def let_go(self) -> None:
+        """Every lock, as a process that ends does."""
+        for guard in self._guards:
+            self._end(guard)
         while self._held:
             self._held.popitem()[1].release()
 
     @asynccontextmanager
     async def pulling(self, image: str, start: Callable[[], asyncio.Task[T]]) -> AsyncIterator[asyncio.Task[T]]:
-        """Around a pull, which locks its partial itself; an error in the body kills it.
-
-        Its lock dies with it, so nothing of ours cleans from the kill until we have locked what is left.
-        """
+        """Around a pull, which locks its partial itself; an error in the body kills it."""
         name = partial_name(image)
         self._pulling[name] += 1
         self._dropped.discard(name)
@@ -118,16 +118,7 @@ class Partials:
         try:
             yield pull
         except BaseException:
-            self._dying += 1
-            try:
-                while self._guards:
-                    await self._change()
-            finally:
-                pull.cancel()  # also when we are cancelled once more while we wait
-                try:
-                    await killed(pull)
-                finally:
-                    self._dying -= 1
+            await self.kill(lambda: killed(pull))
             raise
         finally:
             self._pulling[name] -= 1
@@ -135,9 +126,26 @@ class Partials:
             self.keep()
             self._tell()
 
+    async def kill(self, end: Callable[[], Awaitable[None]]) -> None:
+        """End a pull. Its lock dies with it, so nothing of ours cleans from then until we have locked what is left."""
+        self._dying += 1
+        try:
+            while self._guards:
+                await self._change()
+        finally:  # also when we are cancelled once more while we wait
+            try:
+                await end()
+            finally:
+                self._dying -= 1
+                self.keep()
+                self._tell()
+
     @asynccontextmanager
-    async def cleaning(self) -> AsyncIterator[None]:
-        """Around a command that cleans. The guard ends with the command, or earlier, when it has surely cleaned."""
+    async def cleaning(self, *, goes_on: bool = False) -> AsyncIterator[None]:
+        """Around a command that cleans. The guard ends with the command, or earlier, when it has surely cleaned.
+
+        Around the start of one that `goes_on`: it cleans after its start has returned, so only time ends the guard.
+        """
         while self._dying:
             await self._change()
         self.keep()  # also lets go of what is too old by now
@@ -147,8 +155,9 @@ class Partials:
         try:
             yield
         finally:
-            timer.cancel()
-            self._end(guard)
+            if not goes_on:
+                timer.cancel()
+                self._end(guard)
 
     def _end(self, guard: dict[str, _Lock]) -> None:
         if any(it is guard for it in self._guards):

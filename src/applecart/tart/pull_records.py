@@ -8,20 +8,25 @@ first pull of a new agent ends what it finds there. A pull that stands in no fol
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 
-from applecart.tart.mac import Mac
+from applecart.tart.mac import Detached, Mac
 
 ENDS_WITHIN_S = 10.0  # a killed process is gone at once, unless the disk below it hangs
 
+Kill = Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]  # does what it is given when nothing fetched is lost by it
+
 
 class PullRecords:
-    def __init__(self, mac: Mac, folder: Path) -> None:
+    def __init__(self, mac: Mac, folder: Path, kill: Kill) -> None:
         self._mac = mac
         self._folder = folder
+        self._kill = kill
+        self._has_ended_left = False  # whatever is there later is ours
         self._taken: set[str] = set()
         self._choosing = asyncio.Lock()
 
@@ -29,7 +34,9 @@ class PullRecords:
     async def one(self) -> AsyncIterator[Path]:
         """Where one pull of ours is written down; none of an earlier agent is under way when the body begins."""
         async with self._choosing:  # or a pull that just began would be taken for one that was left
-            await self._end_left()
+            if not self._has_ended_left:
+                await self._end_left()
+                self._has_ended_left = True
             name = next(name for name in map(str, count()) if name not in self._taken)
             self._taken.add(name)
         try:
@@ -38,16 +45,19 @@ class PullRecords:
             self._taken.discard(name)
 
     async def _end_left(self) -> None:
-        for name in sorted(set(self._names()) - self._taken):
-            left = await self._mac.adopt(self._folder / name)
-            if left is not None and await left.signal(signal.SIGKILL):
-                try:
-                    async with asyncio.timeout(ENDS_WITHIN_S):
-                        await left.wait()
-                except TimeoutError:
-                    self._taken.add(name)  # the kernel does not let it go, so its record stays
+        for name in self._names():
+            if (left := await self._mac.adopt(self._folder / name)) is not None:
+                await self._kill(partial(self._end, name, left))
+
+    async def _end(self, name: str, left: Detached) -> None:
+        if await left.signal(signal.SIGKILL):
+            try:
+                async with asyncio.timeout(ENDS_WITHIN_S):
+                    await left.wait()
+            except TimeoutError:
+                self._taken.add(name)  # the kernel does not let it go, so its record stays
 
     def _names(self) -> list[str]:
         with suppress(FileNotFoundError):
-            return os.listdir(self._folder)
+            return sorted(filter(str.isdecimal, os.listdir(self._folder)))  # Finder leaves files of its own everywhere
         return []

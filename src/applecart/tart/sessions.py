@@ -13,6 +13,7 @@ from asyncio.subprocess import SubprocessStreamProtocol
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 
+from applecart.errors import Transient
 from applecart.tart.programs import Exits, end, environment, exit_code, expect_program, spawn
 
 PIECE_BYTES = 32 << 10
@@ -107,10 +108,12 @@ class TerminalSession:
         return exit_code(self._transport)
 
     async def kill(self) -> None:
-        await end(self._transport, self._streams.exited)
-        self._source.close()
-        _drop(self._writer)
-        self._reader.feed_eof()
+        try:
+            await end(self._transport, self._streams.exited)
+        finally:
+            self._source.close()
+            _drop(self._writer)
+            self._reader.feed_eof()
 
 
 async def open_pipes(argv: Sequence[str], env: Mapping[str, str] | None) -> PipeSession:
@@ -119,6 +122,13 @@ async def open_pipes(argv: Sequence[str], env: Mapping[str, str] | None) -> Pipe
 
 async def open_terminal(argv: Sequence[str], env: Mapping[str, str] | None) -> TerminalSession:
     expect_program(argv, environment(env))
+    try:
+        return await _open_terminal(argv, env)
+    except OSError as error:  # a host has a few hundred terminals, and a process not many more handles
+        raise Transient(f"no terminal for {argv[0]}: {error.strerror or error}") from None
+
+
+async def _open_terminal(argv: Sequence[str], env: Mapping[str, str] | None) -> TerminalSession:
     ours, theirs = os.openpty()
     loop = asyncio.get_running_loop()
     async with AsyncExitStack() as undo:  # cancelled at any moment, nothing is left

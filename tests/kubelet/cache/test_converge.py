@@ -7,9 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from applecart.clock import Clock
+from applecart.kubelet.cache.images import ImageFailed, Images
 from applecart.kubelet.cache.volumes import LARGEST_DOWNLOAD
 from applecart.sim.cache_tools import CURL_NO_RANGE, write_image
 from applecart.sim.tart.faults import Fault
+from applecart.tart.files import Files
 from tests.kubelet.cache.stage import ACCOUNT, CAP_GIB, CLEAN, GIB, URL, Host, binaries, cas, host, pod
 from tests.virtual_time import elapse
 
@@ -55,6 +57,7 @@ async def test_the_address_is_never_shown(tmp_path: Path, clock: Clock) -> None:
 
 
 async def test_an_image_is_looked_into_read_only_and_out_of_sight(tmp_path: Path, clock: Clock) -> None:
+    """Without `-quiet`, which closes its stderr as well: a busy host would look like a broken image."""
     async with host(tmp_path, clock) as here:
         volumes = here.agent()
         here.put_head(here.entry(), binaries("a"), 5)
@@ -62,7 +65,7 @@ async def test_an_image_is_looked_into_read_only_and_out_of_sight(tmp_path: Path
         await elapse(60)
         hdiutil = [call.argv[1:] for call in here.mac.calls if call.argv and call.argv[0] == "/usr/bin/hdiutil"]
         attach, detach = hdiutil[-2:]
-        assert " ".join(attach[:-2]) == "attach -readonly -owners off -nobrowse -noverify -quiet -mountpoint"
+        assert " ".join(attach[:-2]) == "attach -readonly -owners off -nobrowse -noverify -mountpoint"
         assert detach == ("detach", attach[-2], "-force")
         await volumes.aclose()
 
@@ -367,6 +370,28 @@ async def test_a_head_is_never_read_from_the_next_pod_of_that_name(tmp_path: Pat
         assert curls(here) == []
         assert here.image(here.master()) == binaries("a")
         await volumes.aclose()
+
+
+async def test_nothing_is_fetched_to_where_the_disk_was(tmp_path: Path, clock: Clock) -> None:
+    """Incident 51: it went away while the guest's head was waited for, and the boot disk would have taken its place."""
+    async with host(tmp_path, clock) as here:
+        volumes = here.agent()
+        entry = await here.a_job(volumes)
+        here.mac.cache.is_mounted = False
+        here.put_head(entry, binaries("a"), 5)
+        await elapse(60)
+        assert curls(here) == []
+        assert list((here.root / "_partials").iterdir()) == []
+        await volumes.aclose()
+
+
+async def test_no_image_is_attached_where_the_disk_was(tmp_path: Path, clock: Clock) -> None:
+    """macOS mounts a volume beside a folder that has its name, so one folder there would keep the disk away for good."""
+    async with host(tmp_path, clock) as here:
+        images = Images(here.mac, Files(), tmp_path / "gone" / "_mounts")
+        with pytest.raises(ImageFailed, match="the disk for caches is gone"):
+            await images.measure(tmp_path / "gone" / "some.sparseimage")
+        assert not (tmp_path / "gone").exists()
 
 
 @pytest.mark.parametrize(

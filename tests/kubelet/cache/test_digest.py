@@ -89,7 +89,7 @@ NAMES = st.binary(min_size=1, max_size=12).filter(lambda name: not set(name) & {
 
 
 @given(names=st.sets(NAMES, max_size=8))
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_names_are_bytes_whatever_they_say(tmp_path_factory: pytest.TempPathFactory, names: set[bytes]) -> None:
     folder = tmp_path_factory.mktemp("image") / "tuist" / "Plugins"
     folder.mkdir(parents=True)

@@ -77,7 +77,7 @@ def test_what_a_guest_left(tmp_path: Path, file: str, text: str, expected: Offer
 
 
 @given(data=st.binary(max_size=80))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 def test_no_report_is_too_strange(tmp_path: Path, data: bytes) -> None:
     for name in ("cache-dirty", "cache-promote-result", "volume-upload-ms", "cache-fill-percent"):
         (tmp_path / name).write_bytes(data)

@@ -9,6 +9,7 @@ import pytest
 from applecart.api.metric_names.label_values import CacheOutcome
 from applecart.clock import Clock
 from applecart.kubelet.cache import walk
+from applecart.kubelet.cache.sweep import REMOVAL_DEADLINE_S
 from applecart.kubelet.cache.volumes import ATTACH_DEADLINE_S, FINISH_DEADLINE_S
 from applecart.sim.tart.faults import Fault
 from applecart.tart.files import Files
@@ -30,14 +31,14 @@ class StuckFiles(Files):
             await asyncio.sleep(FOR_EVER_S)
 
 
+async def never_ends(*_: Any) -> None:
+    """A thread that has not ended yet; on virtual time none could run for long."""
+    await asyncio.sleep(FOR_EVER_S)
+
+
 @pytest.fixture
 def endless_walk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread that has not ended yet; on virtual time none could run for long."""
-
-    async def to_thread(*_: Any) -> None:
-        await asyncio.sleep(FOR_EVER_S)
-
-    monkeypatch.setattr(walk, "to_thread", to_thread)
+    monkeypatch.setattr(walk, "to_thread", never_ends)
 
 
 @pytest.mark.usefixtures("endless_walk")
@@ -140,4 +141,92 @@ async def test_a_vm_whose_folder_cannot_be_emptied_in_time_boots_without_a_cache
         assert here.skipped == ["cache volume not attached: it was not ready within 45 s"]
         volumes.see(pod(), entry, here.share(entry))
         await elapse(1)
+        await volumes.aclose()
+
+
+async def test_a_leftover_that_takes_for_ever_to_remove_keeps_nobody_from_a_cache(tmp_path: Path, clock: Clock) -> None:
+    """Its removal was waited for without an end, and until then no VM of that host got a cache."""
+    async with host(tmp_path, clock) as here:
+        await here.agent().look()
+        for name in ("left", "left-too"):
+            (here.root / "branches" / name).mkdir()
+        volumes = here.agent(files=StuckFiles())
+        assert await volumes.attach(here.entry(), here.share(here.entry()), here.skipped.append) == ()
+        await elapse(REMOVAL_DEADLINE_S - ATTACH_DEADLINE_S + 5)
+        assert await volumes.attach(here.entry("next"), here.share(here.entry("next")), here.skipped.append), here.skipped
+        await volumes.aclose()
+
+
+async def test_a_vm_that_started_without_a_cache_is_not_told_of_the_one_of_its_first_start(
+    tmp_path: Path, clock: Clock
+) -> None:
+    """A new agent took the old record over after the VM had started without the share, and told its guest of an image there."""
+    async with host(tmp_path, clock) as here:
+        volumes = here.agent()
+        entry = await here.a_job(volumes)
+        await volumes.aclose()
+        here.share(entry).stage({}, "mac-1")
+        (here.root / "_mounts" / "left").mkdir()
+        here.fault(Fault(on="hdiutil", kind="hang"))
+        volumes = here.agent()
+        assert await volumes.attach(entry, here.share(entry), here.skipped.append) == ()
+        volumes.see(pod(), entry, here.share(entry))
+        await elapse(60)
+        volumes.see(pod(), entry, here.share(entry))
+        await elapse(60)
+        assert here.told(entry, "cache-ready") is None
+        await volumes.look()
+        assert list((here.root / "branches").iterdir()) == list((here.root / "_records").iterdir()) == []
+        assert await volumes.finish(entry, CLEAN, here.status(entry)) is CacheOutcome.NONE
+        await volumes.aclose()
+
+
+async def test_an_image_that_could_not_be_detached_in_its_time_is_detached_later(tmp_path: Path, clock: Clock) -> None:
+    """It kept the room of a whole volume until the agent was started anew, although its file was long removed."""
+    async with host(tmp_path, clock, cas_gib=8) as here:
+        volumes = here.agent()
+        entry = await here.a_job(volumes)
+        here.guest_ends(entry, binaries("a"), result="accepted 1")
+        here.fault(Fault(on="hdiutil", vm="detach", kind="fail", text="hdiutil: couldn't eject - Resource busy"))
+        assert await volumes.finish(entry, CLEAN, here.status(entry)) is CacheOutcome.PROMOTED
+        assert len(here.mac.cache.attached) == 1
+        await volumes.look()
+        assert here.mac.cache.attached == {}
+        assert list((here.root / "_mounts").iterdir()) == []
+        await volumes.aclose()
+
+
+@pytest.mark.usefixtures("endless_walk")
+async def test_an_image_is_not_detached_while_somebody_looks_into_it(tmp_path: Path, clock: Clock) -> None:
+    async with host(tmp_path, clock, cas_gib=8) as here:
+        volumes = here.agent()
+        entry = await here.a_job(volumes)
+        here.guest_ends(entry, binaries("a"), result="accepted 1")
+        finishing = asyncio.create_task(volumes.finish(entry, CLEAN, here.status(entry)))
+        await elapse(5)
+        await volumes.look()
+        assert len(here.mac.cache.attached) == 1
+        await finishing
+        assert here.mac.cache.attached == {}
+        await volumes.aclose()
+
+
+async def test_a_whole_download_is_kept_when_it_could_not_be_walked_through_in_time(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host that was too slow for two minutes threw 20 GiB away and fetched them once more for the next job."""
+    async with host(tmp_path, clock) as here:
+        volumes = here.agent()
+        here.put_head(here.entry(), binaries("a"), 5)
+        with monkeypatch.context() as slow:
+            slow.setattr(walk, "to_thread", never_ends)
+            entry = await here.a_job(volumes)
+            await elapse(300)
+        assert here.generation() == ""
+        await volumes.finish(entry, CLEAN, here.status(entry))
+        here.put_head(here.entry("next"), binaries("a"), 5)
+        await here.a_job(volumes, "next")
+        await elapse(60)
+        assert here.generation() == "5"
+        assert len([call for call in here.mac.calls if call.argv and call.argv[0].endswith("curl")]) == 1
         await volumes.aclose()

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -78,11 +78,12 @@ async def test_an_account_without_a_master_begins_with_an_empty_image(tmp_path: 
 
 
 async def test_what_hdiutil_is_asked_to_make(tmp_path: Path, clock: Clock) -> None:
+    """Without `-quiet`, which closes its stderr as well: an image that could not be made would not say why."""
     async with host(tmp_path, clock) as here:
         volumes = here.agent()
         await here.a_job(volumes)
         made = next(" ".join(call.argv[:-1]) for call in here.mac.calls if "create" in call.argv)
-        assert made == "/usr/bin/hdiutil create -size 20g -type SPARSE -fs APFS -volname TuistCache -quiet"
+        assert made == "/usr/bin/hdiutil create -size 20g -type SPARSE -fs APFS -volname TuistCache"
         await volumes.aclose()
 
 
@@ -264,6 +265,35 @@ async def test_a_guest_cannot_have_anything_but_its_own_image_promoted(tmp_path:
         assert await volumes.finish(entry, CLEAN, here.status(entry)) is CacheOutcome.DISCARDED
         assert volumes.labels() == {"tuist.dev/cache-master-7": "true"}
         assert here.image(here.master("7")) == binaries("secret")
+        await volumes.aclose()
+
+
+async def test_no_link_that_a_guest_left_is_even_looked_through(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may lead to a disk that never answers, and whoever asks what is there waits with the whole agent."""
+    look, followed = os.stat, []
+
+    def stat(path: Any, *, dir_fd: int | None = None, follow_symlinks: bool = True) -> os.stat_result:
+        if follow_symlinks and dir_fd is None and not isinstance(path, int) and os.path.islink(path):
+            followed.append(path)
+        return look(path, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
+
+    async with host(tmp_path, clock) as here:
+        volumes = here.agent()
+        entry = await here.a_job(volumes, account="")
+        image = here.branch_image(entry)
+        monkeypatch.setattr(os, "stat", stat)
+        image.symlink_to(tmp_path)
+        volumes.see(pod(), entry, here.share(entry))
+        await elapse(5)
+        assert here.image(image) == {}
+        image.unlink()
+        image.symlink_to(tmp_path / "a-file")
+        (tmp_path / "a-file").touch()
+        here.guest_ends(entry)
+        assert await volumes.finish(entry, CLEAN, here.status(entry)) is CacheOutcome.DISCARDED
+        assert followed == []
         await volumes.aclose()
 
 

@@ -1,6 +1,7 @@
 """The collector at work on a simulated Mac: removes what is ours and useless, and nothing else, whatever goes on meanwhile."""
 
 import asyncio
+import errno
 import os
 from collections.abc import Sequence
 from datetime import timedelta
@@ -14,8 +15,10 @@ from applecart.api.pods import Pod
 from applecart.clock import Clock
 from applecart.kube.client import Client
 from applecart.kubelet.entry import Stage
+from applecart.kubelet.golden_intents import Intent, Intents
 from applecart.sim.mac import Call, SimulatedMac
-from applecart.tart.marks import PodMark
+from applecart.tart.files import Files
+from applecart.tart.marks import MARK_FILE, PodMark
 from tests.kube.embedded_api import serving
 from tests.kubelet.agents import IMAGE, fault
 from tests.kubelet.garbage.hosts import CollectingHost, bind, pod_vms, pods_of, run_vm
@@ -44,29 +47,23 @@ async def test_a_vm_goes_when_its_pod_left_the_api_and_stays_while_it_is_there(
     assert host.collector.last == "the last pass removed 1 vm"
 
 
+@pytest.mark.parametrize("is_whole", [True, False])
 async def test_a_vm_whose_name_a_newer_pod_has_is_left_to_that_pods_worker_as_long_as_it_may_do_it(
-    host: CollectingHost,
+    host: CollectingHost, is_whole: bool
 ) -> None:
     """The worker makes way for its own VM; it must not meet one that somebody else is in the middle of deleting."""
-    await host.make_pod_vm("first-uid", "web-0")
+    vm = await host.make_pod_vm("first-uid", "web-0")
+    folder = host.mac.home / "vms" / vm
+    if not is_whole:
+        (folder / "nvram.bin").unlink()
     host.enter("second-uid", Stage.ACCEPTED, "web-0")
     await host.collector.collect()
-    assert pod_vms(host) == ["ci-web-0"]
+    assert folder.exists()
+    assert (host.userdata / vm).exists()
     host.enter("second-uid", Stage.REMOVED, "web-0")
     await host.collector.collect()
-    assert pod_vms(host) == []
-
-
-async def test_half_a_vm_whose_name_a_newer_pod_has_goes_because_no_command_of_tart_would_remove_it(
-    host: CollectingHost,
-) -> None:
-    vm = await host.make_pod_vm("first-uid", "web-0")
-    (host.mac.home / "vms" / vm / "nvram.bin").unlink()
-    host.enter("second-uid", Stage.ACCEPTED, "web-0")
-    host.files.write(host.userdata / vm / "tuist.env", b"OF=the new Pod\n")
-    await host.collector.collect()
-    assert not (host.mac.home / "vms" / vm).exists()
-    assert (host.userdata / vm / "tuist.env").read_bytes() == b"OF=the new Pod\n"
+    assert not folder.exists()
+    assert not (host.userdata / vm).exists()
 
 
 async def test_a_pod_that_comes_while_the_vm_of_its_name_is_deleted_keeps_its_own_vm_and_files(host: CollectingHost) -> None:
@@ -204,6 +201,30 @@ async def test_the_rest_of_a_vm_whose_deletion_was_cut_short_goes_although_its_m
     await host.collector.collect()
     assert not vm.exists()
     assert list((host.state / "deleting").iterdir()) == []
+
+
+async def test_the_rest_of_a_vm_goes_also_when_the_disk_has_no_room_for_the_mark_of_a_golden(
+    host: CollectingHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is most of a disk, and the mark waits for nothing but room."""
+    golden = await host.goldens.ensure(IMAGE)
+    await host.make_pod_vm("uid")
+    vms = host.mac.home / "vms"
+    fault(host.mac, on="delete", kind="crash", vm="ci-uid", times=1)
+    await host.collector.collect()
+    (vms / "ci-uid" / MARK_FILE).unlink()
+    (vms / golden.vm / MARK_FILE).unlink()
+    Intents(host.state, host.files).write(Intent(golden.digest, IMAGE, host.clock.now()))
+    write = Files.write
+
+    def full(self: Files, path: Path, data: bytes, mode: int = 0o600) -> None:
+        if path.name == MARK_FILE:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(self, path, data, mode)
+
+    monkeypatch.setattr(Files, "write", full)
+    await host.collector.collect()
+    assert os.listdir(vms) == [golden.vm]
 
 
 async def test_a_new_vm_of_the_same_name_is_not_the_rest_of_a_deleted_one(host: CollectingHost) -> None:

@@ -14,14 +14,14 @@ import pytest
 
 from applecart.api.conditions import HOST_BUSY, READY
 from applecart.api.nodes import NodeCondition
-from applecart.api.pods import RUNNING
+from applecart.api.pods import RUNNING, SUCCEEDED
 from applecart.clock import Clock, VirtualClock, run_virtual
 from applecart.kube.errors import NotFound
 from applecart.kubelet.node.conditions import Outcome
 from applecart.sim.mac import Call
 from applecart.sim.tart.faults import Fault
 from applecart.sim.tart.guest_rules import Rule
-from tests.kubelet.incidents.scene import GB, TART, go_wrong, guests, image_bytes, node_condition, scene
+from tests.kubelet.incidents.scene import GB, TART, go_wrong, guests, image_bytes, job, node_condition, scene
 from tests.kubelet.killing import Kill, Moment
 from tests.kubelet.world import IMAGE, World, vm_pod
 from tests.virtual_time import elapse
@@ -196,6 +196,22 @@ async def test_a_slow_pull_of_the_scratch_image_is_not_the_hosts_fault(tmp_path:
         await until(lambda: was_well(here) or has_fault(here), within_s=2 * 3600)
         assert was_well(here)
         assert len([call for call in here.mac.calls if call.tart == "pull"]) == 1
+
+
+async def test_the_pull_of_the_scratch_image_makes_way_for_a_pod_and_goes_on_later(tmp_path: Path, clock: Clock) -> None:
+    """Tart pulls one image at a time from a registry: a Pod waited for hours behind an image that nobody works with."""
+    scratch_image = "ghcr.io/acme/scratch:1"
+    async with scene(tmp_path, clock, f"--scratch-vm-image={scratch_image}") as here:
+        image_bytes(here, 40 * GB)
+        go_wrong(here, Fault(on="pull", kind="slow", bytes_per_s=10**7, vm=scratch_image, times=None))
+        here.start_agent()
+        await elapse(600)
+        assert [call.argv[-1] for call in here.mac.calls if call.tart == "pull"] == [scratch_image]
+        await here.create(job(runs_s=60))
+        async with asyncio.timeout(900):
+            await here.until_phase("job-1", SUCCEEDED)
+        await until(lambda: was_well(here) or has_fault(here), within_s=2 * 3600)
+        assert was_well(here)
 
 
 async def test_a_clone_that_outlives_its_agent_leaves_no_scratch_vm(tmp_path: Path, clock: Clock) -> None:

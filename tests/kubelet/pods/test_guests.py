@@ -14,8 +14,9 @@ from applecart.clock import Clock
 from applecart.kubelet.serve.guests import State
 from applecart.kubelet.serve.log_options import LogOptions
 from applecart.kubelet.serve.logs import NoLog, open_log
+from applecart.sim.tart.faults import Fault
 from tests.kube.faults import Says, always
-from tests.kubelet.incidents.scene import GB, cut_off, delete, image_bytes, job, scene
+from tests.kubelet.incidents.scene import GB, cut_off, delete, go_wrong, image_bytes, job, scene, terminated
 from tests.kubelet.world import IMAGE, NAMESPACE, World, vm_pod
 from tests.virtual_time import elapse
 
@@ -81,6 +82,25 @@ async def test_a_pod_never_shows_the_log_of_an_earlier_one_of_its_name(tmp_path:
         await here.mac.reboot()
         await here.until_phase("job-1", FAILED)
         assert "words of the first" not in await shown(here)
+
+
+async def test_a_pod_whose_vm_never_began_shows_no_log_of_an_earlier_one(tmp_path: Path, clock: Clock) -> None:
+    """It counted as begun from its first false start on, and what an earlier guest had printed as its own."""
+    async with scene(tmp_path, clock) as here:
+        here.start_agent()
+        await here.create(job(runs_s=30))
+        await here.until_phase("job-1", SUCCEEDED)
+        await delete(here)
+        await here.until_gone("job-1")
+        assert "is up" in (tmp_path / "vm-log/ci-job-1.guest.log").read_text()
+        go_wrong(here, Fault(on="run", kind="fail", text="Error: the hypervisor is busy", times=None))
+        await here.create(job(runs_s=30))
+        await elapse(60)
+        assert (await shown(here)).startswith(WAITING)
+        pod = await here.until_phase("job-1", FAILED, within_s=2 * 3600)
+        assert "the hypervisor is busy" in await shown(here)
+        assert "is up" not in await shown(here)
+        assert (terminated(pod).started_at, terminated(pod).container_id) == (None, "")
 
 
 @pytest.mark.usefixtures("forgotten_secrets")

@@ -47,6 +47,47 @@ async def test_a_disk_that_an_ended_vm_fills_is_cleared_of_it(
         assert (tmp_path / "state" / "ballast").exists()
 
 
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["same-agent", "next-agent"])
+async def test_a_vm_that_fills_the_disk_before_it_is_known_to_run_is_watched_to_its_end(
+    is_restarted: bool, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That it ran could not be written down, so nobody looked at it any more, and its end, which frees the disk, was missed."""
+    async with scene(tmp_path, clock) as here:
+        fill(
+            monkeypatch,
+            lambda: bool(here.mac.running()) or (bool(here.mac.boots) and (tmp_path / "state" / "ballast").exists()),
+        )
+        here.start_agent()
+        await here.create(job(runs_s=300))
+        while not here.mac.boots:
+            await elapse(1)
+        if is_restarted:
+            await here.kill_agent()
+            here.start_agent()
+        await elapse(90)
+        assert "is full" in (await events(here))["HostDiskFull"].message
+        pod = await here.until_phase("job-1", SUCCEEDED, within_s=300)
+        assert terminated(pod).exit_code == 0
+        await elapse(30)
+        assert "ci-job-1" not in here.mac.vms()
+        assert len(here.mac.boots) == 1
+
+
+async def test_a_pod_runs_as_soon_as_there_is_room_to_write_down_that_it_does(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(tmp_path, clock) as here:
+        is_full = True
+        fill(monkeypatch, lambda: is_full and bool(here.mac.boots))
+        here.start_agent()
+        await here.create(job(runs_s=3600))
+        await elapse(600)
+        assert here.mac.running() == ["ci-job-1"]
+        is_full = False
+        pod = await here.until_phase("job-1", RUNNING, within_s=130)
+        assert pod.status.pod_ip.startswith("192.168.64.")
+
+
 async def test_a_journal_without_room_is_told_once_and_its_wait_is_measured(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

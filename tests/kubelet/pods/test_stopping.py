@@ -3,9 +3,13 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from applecart.api.pods import FAILED, RUNNING
 from applecart.clock import Clock
+from applecart.errors import Transient
 from applecart.kubelet.pods.stopping import POWER_BUTTON
+from applecart.sim.mac_sessions import SimulatedDetached
 from tests.kubelet.incidents.scene import TART, delete, person_runs, scene, vm_pid
 from tests.kubelet.world import vm_pod
 from tests.virtual_time import elapse
@@ -33,6 +37,24 @@ async def test_whoever_has_the_pid_of_a_vm_that_lost_power_is_not_asked_to_stop(
         assert "ci-job-1" not in here.mac.vms()
         assert not theirs.done()
         assert here.mac.running() == ["theirs"]
+
+
+async def test_a_vm_ends_although_nobody_can_say_which_process_it_is(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I5: a `ps` that fails keeps the power button from being pressed, and must not keep the power from being cut."""
+
+    async def fails(*_: object) -> bool:
+        raise Transient("/bin/ps ended with code 137")
+
+    async with scene(tmp_path, clock) as here:
+        here.start_agent()
+        await here.create(vm_pod())
+        await here.until_phase("job-1", RUNNING)
+        monkeypatch.setattr(SimulatedDetached, "signal", fails)
+        await delete(here)
+        await here.until_gone("job-1", within_s=120)
+        assert here.mac.running() == []
 
 
 async def test_a_vm_whose_journal_is_lost_is_asked_by_the_process_that_runs_it_now(tmp_path: Path, clock: Clock) -> None:

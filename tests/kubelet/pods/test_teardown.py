@@ -5,15 +5,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from applecart.api.meta import Key
 from applecart.api.pods import FAILED, RUNNING, SUCCEEDED, Pod
 from applecart.clock import Clock
+from applecart.kube.patches import Merge
+from applecart.kube.transport import Request
 from applecart.kubelet.agent import DEADLINE_S
 from applecart.kubelet.cache.volumes import CacheVolumes
+from applecart.kubelet.entry import Stage
 from applecart.kubelet.pods.reconciler import LONGEST_TEARDOWN_S
 from applecart.sim.tart.faults import Fault
 from applecart.sim.tart.guest_rules import Rule
-from tests.kubelet.incidents.scene import calls, delete, events, go_wrong, guests, scene, terminated, within
-from tests.kubelet.world import World, vm_pod
+from tests.kube.faults import Says
+from tests.kubelet.incidents.scene import calls, cut_off, delete, events, go_wrong, guests, scene, terminated, within
+from tests.kubelet.world import NAMESPACE, World, vm_pod
 from tests.virtual_time import elapse
 
 GONE_FIRST = [("applecart.json", "config.json"), ("applecart.json",), ("config.json",)]
@@ -188,6 +193,45 @@ async def test_a_pod_that_is_deleted_while_its_vm_runs_is_no_success_unless_its_
             assert terminated(pod).exit_code == report
 
 
+@pytest.mark.parametrize("is_released", [False, True], ids=["finalizer-refused", "finalizer-gone"])
+async def test_an_end_that_was_told_stays_although_the_watch_has_not_shown_it_yet(
+    is_released: bool, tmp_path: Path, clock: Clock
+) -> None:
+    """I4: the status was written, then the API stumbled; the next look knew the Pod as one that runs and nothing of it on the
+    host any more, and wrote that it never ran, or that its VM was lost, over a success."""
+    async with scene(tmp_path, clock) as here:
+        wire = cut_off(here)
+        guests(here, Rule(shutdown_s=20, exit_code=None))
+        here.start_agent()
+        await here.create(guarded(vm_pod()))
+        await here.until_phase("job-1", RUNNING)
+        (tmp_path / "userdata" / "ci-job-1" / "status" / "runner-rc").write_text("0\n")
+        await delete(here)
+        await elapse(5)
+        is_refused = not is_released
+
+        def blind(request: Request) -> Says | None:
+            is_change = request.method == "PATCH" and request.path.endswith("/pods/job-1")
+            is_look = request.method == "GET" and request.path.endswith("/pods")
+            return Says(503) if is_look or (is_change and is_refused) else None
+
+        wire.plan = blind
+        wire.sever()
+        await here.until_phase("job-1", SUCCEEDED, within_s=60)
+        await elapse(60)
+        is_refused = False
+        assert here.agent is not None
+        await here.agent.reconciler.reconcile(Key(NAMESPACE, "job-1"))
+        pod = await here.until("job-1", lambda found: found is not None and found.metadata.finalizers == (OTHERS,), 60)
+        assert pod is not None
+        assert (pod.status.phase, terminated(pod).exit_code) == (SUCCEEDED, 0)
+        wire.heal()
+        await here.client.patch(Pod, pod.key, Merge({"metadata": {"finalizers": []}}))
+        await here.until_gone("job-1", within_s=60)
+        await elapse(60)
+        assert list(here.agent.host.journal) == []
+
+
 async def test_a_vm_that_had_ended_before_its_pod_was_deleted_keeps_its_own_end(tmp_path: Path, clock: Clock) -> None:
     async with scene(tmp_path, clock) as here:
         guests(here, Rule(runs_s=60, exit_code=None))
@@ -221,4 +265,4 @@ async def test_a_pod_that_is_deleted_before_it_has_a_vm_ends_although_somebody_e
         await here.until("job-1", lambda found: found is not None and found.metadata.finalizers == (OTHERS,), 60)
         assert here.mac.boots == []
         assert here.agent is not None
-        assert list(here.agent.host.journal) == []
+        assert [entry for entry in here.agent.host.journal if entry.stage is not Stage.REMOVED] == []

@@ -9,22 +9,26 @@ from applecart.api import names
 from applecart.api.containers import Container, EnvVar
 from applecart.api.core import Namespace, ServiceAccount
 from applecart.api.meta import Key, ObjectMeta
-from applecart.api.pods import RUNNING, Pod, PodSpec
+from applecart.api.pods import RUNNING, SUCCEEDED, Pod, PodSpec
 from applecart.clock import EPOCH, Clock
+from applecart.kube.patches import Merge
 from applecart.kubelet.entry import Entry, Stage
 from applecart.kubelet.pods.vm_name import holder
+from applecart.kubelet.serve.log_options import LogOptions
+from applecart.kubelet.serve.logs import NoLog, open_log
 from applecart.sim.tart.guest_rules import Rule
 from applecart.tart.marks import PodMark
-from tests.kubelet.incidents.scene import delete, guests, scene, waiting_reason
+from tests.kubelet.incidents.scene import GB, delete, guests, image_bytes, scene, waiting_reason
 from tests.kubelet.world import IMAGE, NODE, World
 from tests.virtual_time import elapse
 
 VM = "ci-a-b"
+OTHER_IMAGE = "ghcr.io/acme/other@sha256:" + "b" * 64
 FIRST, SECOND = Key("ci", "a-b"), Key("ci-a", "b")
 
 
-def tenant(key: Key, value: str) -> Pod:
-    container = Container(name="runner", image=IMAGE, env=(EnvVar(name="TENANT", value=value),))
+def tenant(key: Key, value: str, image: str = IMAGE) -> Pod:
+    container = Container(name="runner", image=image, env=(EnvVar(name="TENANT", value=value),))
     return Pod(
         metadata=ObjectMeta(name=key.name, namespace=key.namespace), spec=PodSpec(containers=(container,), node_name=NODE)
     )
@@ -131,6 +135,57 @@ async def test_a_pod_that_never_ran_does_not_end_as_the_guest_with_its_vms_name_
         ended = await status(here, second.key)
         assert (ended.status.phase, ended.status.reason) == ("Failed", "TartCreateFailed")
         assert here.mac.running() == [VM]
+
+
+async def test_a_pod_of_which_nothing_is_left_takes_nothing_of_the_next_with_its_vms_name_when_it_vanishes(
+    tmp_path: Path, clock: Clock
+) -> None:
+    """I3: it was torn down once more, and the folder of its VM's name was by then staged for another."""
+    async with scene(tmp_path, clock) as here:
+        await second_namespace(here)
+        guests(here, Rule(runs_s=20))
+        here.start_agent()
+        await here.create(tenant(FIRST, "tenant-one"))
+        await here.until_phase(FIRST.name, SUCCEEDED)
+        await elapse(10)
+        guests(here, Rule())
+        image_bytes(here, 100 * GB)
+        await here.create(tenant(SECOND, "tenant-two", OTHER_IMAGE))
+        await elapse(5)
+        assert "tenant-two" in staged(here)
+        await here.client.patch(Pod, FIRST, Merge({"metadata": {"finalizers": []}}))
+        await here.client.delete(Pod, FIRST, grace_s=0)
+        await elapse(30)
+        assert here.agent is not None
+        assert [entry.key for entry in here.agent.host.journal] == [SECOND]
+        assert "tenant-two" in staged(here)
+
+
+async def test_a_pod_shows_no_log_of_the_next_with_its_vms_name(tmp_path: Path, clock: Clock) -> None:
+    """I9: they may be of different people, and the logs of a VM go by its name."""
+    async with scene(tmp_path, clock) as here:
+        await second_namespace(here)
+        guests(here, Rule(runs_s=20))
+        here.start_agent()
+        await here.create(tenant(FIRST, "tenant-one"))
+        await here.until_phase(FIRST.name, SUCCEEDED)
+        await elapse(10)
+        assert here.agent is not None
+        find = here.agent.guests.find
+        first = find(*FIRST)
+        assert first is not None
+        assert open_log(here.agent.guests, first, LogOptions(), clock)
+        second = await here.create(tenant(SECOND, "tenant-two"))
+        for phase in (RUNNING, SUCCEEDED):
+            while (await status(here, second.key)).status.phase != phase:
+                await elapse(1)
+            first = find(*FIRST)
+            assert first is not None
+            with pytest.raises(NoLog, match="no longer on its host"):
+                open_log(here.agent.guests, first, LogOptions(), clock)
+        theirs = find(*SECOND)
+        assert theirs is not None
+        assert open_log(here.agent.guests, theirs, LogOptions(), clock)
 
 
 def entry(uid: str, key: Key, stage: Stage, golden: str = "") -> Entry:

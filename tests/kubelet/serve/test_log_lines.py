@@ -53,6 +53,19 @@ def test_a_secret_is_masked_wherever_a_long_line_is_cut(before: int, secret_guar
     assert text == b"x" * before + b"***" + b"y" * 3 * LONGEST_LINE_BYTES
 
 
+def test_a_secret_printed_again_and_again_without_an_end_of_line_never_shows_half_of_itself(secret_guard: SecretGuard) -> None:
+    """I9: masks made the line shorter than the cut, and it was shown up to where reading had come, half a secret."""
+    secret = Secret("s3cr3t-" + "0123456789abcdef" * 60)
+    printed = (secret.reveal().encode() * 400)[: -len(secret.reveal()) // 2]
+    cutter = LineCutter()
+    shown = [
+        piece for start in range(0, len(printed), BLOCK_BYTES) for piece in cutter.feed(printed[start : start + BLOCK_BYTES])
+    ]
+    assert b"".join(shown).replace(b"*", b"").replace(b"\n", b"") == b""
+    with secret_guard.looking_away():
+        assert len(b"".join(cutter.rest())) < len(secret.reveal())  # what really ends in the middle of a secret shows it
+
+
 def test_half_a_line_at_the_beginning_is_dropped() -> None:
     cutter = LineCutter()
     cutter.begin_inside_a_line()

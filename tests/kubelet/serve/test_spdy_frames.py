@@ -14,6 +14,7 @@ from applecart.kubelet.serve.spdy_frames import (
     CONTROL_LIMIT_BYTES,
     DICTIONARY,
     HEADERS,
+    MOST_HEADERS,
     PIECE_BYTES,
     SYN_STREAM,
     BadFrame,
@@ -112,13 +113,33 @@ def packed(block: bytes) -> bytes:
         control_frame(SYN_STREAM, packed(struct.pack(">II", 1, 1 << 30) + b"a")),
         control_frame(SYN_STREAM, packed(struct.pack(">II", 1, 1) + b"\xff" + struct.pack(">I", 0))),
         control_frame(SYN_STREAM, packed(b"\0" * (BLOCK_LIMIT_BYTES + 1))),
+        control_frame(SYN_STREAM, packed(struct.pack(">I", MOST_HEADERS + 1) + bytes(8 * (MOST_HEADERS + 1)))),
         control_frame(6, b""),
     ],
-    ids=["http", "version", "too long", "short", "no zlib", "missing", "longer than all", "no utf-8", "bomb", "empty ping"],
+    ids=["http", "version", "too long", "short", "no zlib", "missing", "too little", "no utf-8", "bomb", "many", "empty ping"],
 )
 async def test_what_breaks_the_rules_is_a_bad_frame(wire: bytes) -> None:
     with pytest.raises(BadFrame):
         await read(wire, b"\0" * 100)
+
+
+async def test_frames_that_come_at_once_hold_up_nobody() -> None:
+    """A client sent ten thousand pings in one go, and the heartbeat of the node waited for all the answers."""
+    source = asyncio.StreamReader()
+    source.feed_data(ping(1) * 100 + control_frame(SETTINGS, b"12345678") * 100 + data(1, b"x") * 100)
+    source.feed_eof()
+    turns = 0
+
+    async def heartbeat() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beating = asyncio.create_task(heartbeat())
+    assert len([frame async for frame in read_frames(source)]) == 200
+    beating.cancel()
+    assert turns >= 300
 
 
 @given(st.binary(max_size=200), st.integers(0, 9), st.binary(max_size=100))

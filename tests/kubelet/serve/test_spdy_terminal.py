@@ -3,16 +3,20 @@
 import asyncio
 import zlib
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from applecart.clock import Clock
 from applecart.kubelet.serve import spdy_terminal
 from applecart.kubelet.serve.channel_terminal import STDOUT
+from applecart.kubelet.serve.exec import Command
 from applecart.kubelet.serve.spdy_frames import DICTIONARY, Ping, Reset, data, ping, refusal
 from applecart.kubelet.serve.spdy_terminal import expected
 from applecart.kubelet.serve.terminal import Streams
+from applecart.tart.sessions import PipeSession
 from tests.kubelet.serve.agent_stage import AgentStage, agent_stage
 from tests.kubelet.serve.spdy_client import SpdyCommand, opening
 
@@ -74,6 +78,24 @@ async def test_a_stream_that_the_client_gave_up_takes_no_more_and_the_rest_goes_
         assert (command.out, command.err, command.exit_code) == (b"out\n", b"", 4)
 
 
+async def test_stdin_that_the_client_gave_up_has_ended(stage: AgentStage) -> None:
+    """The program waited for more until its client went, and a client waits for the program."""
+    async with stage.running_over_spdy("sh", "-c", "cat; echo end") as command, asyncio.timeout(20):
+        await command.type(b"typed\n")
+        command.writer.write(refusal(command.streams["stdin"]))
+        await command.until_end()
+        assert (command.out, command.exit_code) == (b"typed\nend\n", 0)
+
+
+async def test_a_client_that_gave_up_all_its_streams_is_let_go_when_the_command_has_ended(stage: AgentStage) -> None:
+    async with stage.running_over_spdy("cat") as command, asyncio.timeout(20):
+        for stream in command.streams.values():
+            command.writer.write(refusal(stream))
+        assert await stage.commands.sessions[0].wait() == 0
+        while await anext(command.frames, None) is not None:
+            pass
+
+
 @pytest.mark.parametrize(
     "junk", [b"GET / HTTP/1.1\r\n\r\n", b"\x80\x02" + b"\0" * 20, b"\x80\x03\x00\x01\x00\x00\x00\x20" + b"x" * 32]
 )
@@ -91,6 +113,71 @@ async def test_a_client_that_opens_no_streams_is_not_waited_for(stage: AgentStag
     command.streams.clear()
     async with command:
         await until_killed(stage)
+
+
+async def test_a_client_that_goes_while_its_typing_is_not_read_takes_its_command_with_it(
+    stage: AgentStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("applecart.kubelet.serve.terminal.STALLED_S", 0.2)
+    async with stage.running_over_spdy(*HANGS) as command:
+        await command.until_heard(STDOUT, b"hanging\n")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                while True:  # until nobody takes any more
+                    await command.type(b"x" * 32_000)
+    await until_killed(stage)
+
+
+async def test_a_client_that_opens_its_streams_too_late_is_hung_up_on_in_silence(
+    stage: AgentStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it sent after it was given up on was an error of the event loop, with a traceback."""
+    monkeypatch.setattr(spdy_terminal, "STREAMS_S", 0.1)
+    faults: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, fault: faults.append(fault))
+    killed, may_end = asyncio.Event(), asyncio.Event()
+    kill = PipeSession.kill
+
+    async def killed_slowly(session: PipeSession) -> None:
+        killed.set()
+        await may_end.wait()
+        await kill(session)
+
+    monkeypatch.setattr(PipeSession, "kill", killed_slowly)
+    command = stage.running_over_spdy(*HANGS)
+    streams = dict(command.streams)
+    command.streams.clear()
+    async with command, asyncio.timeout(20):
+        await killed.wait()
+        for kind, stream in streams.items():
+            command.writer.write(opening(command.packer, stream, {"streamtype": kind}))
+        command.writer.write(data(streams["stdin"], b"x" * 200_000))
+        await heard_by(stage)
+        may_end.set()
+        with suppress(ConnectionError):  # what it sent is not read any more
+            assert await anext(command.frames, None) is None
+    assert not faults
+
+
+async def heard_by(stage: AgentStage) -> None:
+    """What was written to the agent before has arrived when it has answered somebody who came later."""
+    assert (await stage.get("/healthz"))[0] == 200
+
+
+async def test_a_client_without_streams_is_not_told_of_a_command_that_broke(
+    stage: AgentStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was waited for, for ever, so that it could be told."""
+    monkeypatch.setattr(spdy_terminal, "STREAMS_S", 0.1)
+
+    async def breaks(_: Command) -> None:
+        raise OSError("lost")
+
+    monkeypatch.setattr(Command, "run", breaks)
+    command = stage.running_over_spdy("true")
+    command.streams.clear()
+    async with command, asyncio.timeout(20):
+        assert await anext(command.frames, None) is None
 
 
 async def test_data_for_streams_that_nobody_opened_is_dropped(stage: AgentStage) -> None:

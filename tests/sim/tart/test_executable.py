@@ -29,7 +29,6 @@ from tests.sim.tart.test_faults import WRONG
 
 pytestmark = pytest.mark.real_time
 
-HANG_S = 5.0  # many times what a process needs to start
 SLOW_BYTES_PER_S = 10**6  # a pull that cannot end before somebody ends it
 
 
@@ -49,12 +48,11 @@ async def test_without_a_home_of_its_own_it_does_nothing() -> None:
 async def test_a_hang_dies_with_its_group_at_the_deadline(tart: SimTart) -> None:
     """Incident 8: a grandchild that held the output kept the worker waiting after the kill."""
     tart.faults({"on": "list", "kind": "hang", "with_grandchild": True})
-    hung = asyncio.create_task(tart.run("list", deadline_s=HANG_S))
-    while not (tart.home / "sim" / "faults-struck.json").exists():
-        assert not hung.done(), "it ended before it hung"
-        await asyncio.sleep(0.01)
-    with pytest.raises(DeadlineExceeded):
-        await hung
+    deadline_s = 1.0
+    while not (tart.home / "sim" / "faults-struck.json").exists():  # a loaded machine may not get as far as that
+        with pytest.raises(DeadlineExceeded):
+            await tart.run("list", deadline_s=deadline_s)
+        deadline_s *= 2
     assert await tart.out("list", "-q") == ""
 
 

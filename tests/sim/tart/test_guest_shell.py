@@ -120,3 +120,18 @@ async def test_a_shell_at_a_terminal_prompts_echoes_and_ends_with_its_input(tart
     assert seen == b"admin@v ~ % whoamo\b \bi\r\nadmin\r\nadmin@v ~ % "
     await session.write(b"\x04")
     assert await session.wait() == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "typed", "code"), [("sleep 1000", b"\x03", 130), ("cat", b"\x03", 130), ("cat", b"\x04", 0)]
+)
+async def test_a_program_at_a_terminal_ends_as_people_end_it(tart: SimTart, command: str, typed: bytes, code: int) -> None:
+    session = await tart.session("exec", "-it", "v", *command.split(), tty=True)
+    await session.write(typed)
+    assert await session.wait() == code
+
+
+async def test_a_sleep_at_a_terminal_whose_input_ended_sleeps_on(tart: SimTart) -> None:
+    session = await tart.session("exec", "-it", "v", "sleep", "5", tty=True)
+    await session.close_stdin()
+    assert await session.wait() == 0

@@ -6,7 +6,7 @@ doing nothing in silence once looked like working.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
@@ -51,6 +51,7 @@ class Converge:
         download: Download,
         files: Files,
         metrics: CacheMetrics,
+        is_ready: Callable[[], Awaitable[bool]],
         *,
         is_cas_on: bool,
     ) -> None:
@@ -61,6 +62,7 @@ class Converge:
         self._download = download
         self._files = files
         self._metrics = metrics
+        self._is_ready = is_ready
         self._is_cas_on = is_cas_on
         self._tasks: set[asyncio.Task[None]] = set()
         self._fetching: set[str] = set()  # accounts
@@ -90,6 +92,8 @@ class Converge:
         head = await self._head(guest)
         if isinstance(head, NoHead):
             return head.because
+        if not await self._is_ready():
+            return "the disk for it is not there any more"
         local = self._masters.generation(account)
         if local >= head.generation:
             return f"generation {local} is here and the newest is {head.generation}"

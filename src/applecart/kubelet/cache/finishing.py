@@ -79,7 +79,7 @@ class Finishing:
     async def _look(self, branch: Branch) -> Branch | None:
         """The record with its image, which is out of the guest's reach; None when it must not become a master."""
         staged = self._layout.staged(branch.uid)
-        if not staged.exists() and not staged.is_symlink():
+        if not staged.is_symlink() and not staged.exists():
             try:
                 self._files.move(self._layout.branch_image(branch.uid), staged)
             except FileNotFoundError:

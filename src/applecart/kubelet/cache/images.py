@@ -1,9 +1,11 @@
 """Cache images through the programs of macOS: made, cloned and looked into, each with a deadline (I13).
 
 An image is made where no guest reaches and moved to its place when it is whole, so whatever is found under its own name is a
-whole one. Looking into one attaches it read-only and always detaches it again, also when attaching seemed to fail.
+whole one. Looking into one attaches it read-only and always detaches it again, also when attaching seemed to fail; what could
+not be detached then is tried again later.
 """
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -11,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
-from applecart.errors import ApplecartError, Transient
+from applecart.errors import ApplecartError, DeadlineExceeded, Transient
 from applecart.kubelet.cache.digest import Inventory, inventory
 from applecart.kubelet.cache.walk import Walk, walked
 from applecart.observe.logs import logger
@@ -45,6 +47,7 @@ class Images:
         self._mac = mac
         self._files = files
         self._mounts = mounts
+        self._in_use: set[Path] = set()  # mounts
 
     async def copy(self, source: Path, target: Path) -> None:
         """One that shares its blocks: as quick for 20 GiB as for one."""
@@ -58,7 +61,7 @@ class Images:
 
     async def create(self, target: Path, cap_gib: int) -> None:
         self._files.remove(target)
-        words = ("-size", f"{cap_gib}g", "-type", "SPARSE", "-fs", "APFS", "-volname", VOLUME_NAME, "-quiet", str(target))
+        words = ("-size", f"{cap_gib}g", "-type", "SPARSE", "-fs", "APFS", "-volname", VOLUME_NAME, str(target))
         await self._run("/usr/bin/hdiutil", "create", *words)
         await self._open_to_guests(target)
 
@@ -71,7 +74,7 @@ class Images:
         try:
             return await walked(what, mount)
         except TimeoutError:
-            raise ImageFailed(f"what {mount.name} holds could not be read in time") from None
+            raise DeadlineExceeded(f"what {mount.name} holds could not be read in time") from None
         except OSError as error:
             raise ImageFailed(f"what {mount.name} holds cannot be read: {error.strerror or error}") from None
 
@@ -81,16 +84,29 @@ class Images:
     @asynccontextmanager
     async def attached(self, image: Path, *, is_read_only: bool = True) -> AsyncIterator[Path]:
         """Its contents, as long as the block runs."""
+        if not self._mounts.is_dir():  # never made here: on the boot disk it would stand where the disk is to be mounted
+            raise ImageFailed(f"{image.name} cannot be attached: the disk for caches is gone")
         mount = next(path for number in count() if not (path := self._mounts / f"{image.stem}-{number}").exists())
         self._files.make_folder(mount)
-        options = ("-owners", "off", "-nobrowse", "-noverify", "-quiet", "-mountpoint", str(mount))
+        self._in_use.add(mount)
+        # Not quiet: that closes its stderr too, and why it failed is what tells a busy host from a broken image.
+        options = ("-owners", "off", "-nobrowse", "-noverify", "-mountpoint", str(mount))
         try:
             await self._run("/usr/bin/hdiutil", "attach", *(["-readonly"] if is_read_only else []), *options, str(image))
             yield mount
         finally:
-            await self.detach(mount)
+            try:
+                await self._detach(mount)
+            finally:
+                self._in_use.discard(mount)
 
-    async def detach(self, mount: Path) -> None:
+    async def detach_left(self) -> None:
+        """What an agent before us left attached, and what could not be detached in its time: it keeps the room of its image."""
+        with suppress(FileNotFoundError):
+            left = [mount for mount in sorted(self._mounts.iterdir()) if mount not in self._in_use]
+            await asyncio.gather(*map(self._detach, left))
+
+    async def _detach(self, mount: Path) -> None:
         """Nothing is attached there when this returns, as far as we can tell."""
         with suppress(ApplecartError):
             await self._run("/usr/bin/hdiutil", "detach", str(mount), "-force", deadline_s=DETACH_DEADLINE_S)

@@ -12,6 +12,7 @@ same name has a VM of the same name, and what is left of one must never be taken
 """
 
 import re
+import stat
 from pathlib import Path
 
 from applecart.api import labels, names
@@ -81,7 +82,11 @@ def is_account(text: str) -> bool:
 
 
 def is_plain_file(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink()
+    """A link is none, and is not followed: a guest's may lead to a disk that never answers."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
 
 
 def read_number(path: Path) -> int:

@@ -54,7 +54,7 @@ class Materialize:
         if generation is None:
             await self._images.create(staged, self._cap_gib)
         target = self._layout.branch_image(branch.uid)
-        if target.is_dir() and not target.is_symlink():
+        if not target.is_symlink() and target.is_dir():
             # Only a guest made it, and nothing can be moved onto a folder. It goes with the branch: it may be a large one.
             self._files.move(target, self._layout.set_aside(branch.uid))
         self._files.move(staged, target)

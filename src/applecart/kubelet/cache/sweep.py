@@ -16,6 +16,7 @@ from applecart.kubelet.cache.records import Branch, Records
 from applecart.observe.logs import logger
 from applecart.tart.files import Files
 
+REMOVAL_DEADLINE_S = 60.0  # of each leftover, side by side; its place is free at once, and the rest goes on unwatched
 END_DEADLINE_S = 600.0  # of one left branch: attached, walked through and detached at their own deadlines, and then removed
 
 log = logger(__name__)
@@ -25,21 +26,15 @@ async def sweep(
     layout: Layout, records: Records, finishing: Finishing, images: Images, files: Files, kept: set[str]
 ) -> list[Branch]:
     """The branches that are kept. `kept` are uids of Pods whose end is still to come."""
-    await asyncio.gather(*map(images.detach, _inside(layout.mounts)))
+    await images.detach_left()
     branches = records.read_all()
-    for branch in branches:
-        if branch.uid not in kept:
-            await end_left(finishing, branch)
+    await asyncio.gather(*(end_left(finishing, branch) for branch in branches if branch.uid not in kept))
     living = [branch for branch in branches if branch.uid in kept]
     folders = {layout.branch(branch.uid) for branch in living}
     staged = {layout.staged(branch.uid) for branch in living if branch.is_decided}
     leftovers = [path for path in _inside(layout.branches) if path not in folders]
     leftovers += [path for path in _inside(layout.staging) if path not in staged]
-    for path in [*leftovers, *_inside(layout.converging)]:
-        try:
-            await files.remove_aside(path)
-        except Exception as error:
-            log.warning("something left on the disk for caches cannot be removed", path=str(path), exc_info=error)
+    await asyncio.gather(*(_remove(files, path) for path in [*leftovers, *_inside(layout.converging)]))
     return living
 
 
@@ -50,6 +45,14 @@ async def end_left(finishing: Finishing, branch: Branch) -> None:
             await finishing.carry_out(branch)
     except Exception as error:
         log.warning("a left cache volume could not be ended", uid=branch.uid, vm=branch.vm, exc_info=error)
+
+
+async def _remove(files: Files, path: Path) -> None:
+    try:
+        async with asyncio.timeout(REMOVAL_DEADLINE_S):
+            await files.remove_aside(path)
+    except Exception as error:
+        log.warning("something left on the disk for caches cannot be removed", path=str(path), exc_info=error)
 
 
 def _inside(folder: Path) -> list[Path]:

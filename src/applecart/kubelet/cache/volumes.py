@@ -90,13 +90,14 @@ class CacheVolumes:
         self._finishing = Finishing(layout, self._records, self._masters, self._images, files, is_cas_on=cas_bytes > 0)
         download = Download(mac, files, clock, int(LARGEST_DOWNLOAD * cap_gib * GIB))
         self._converge = Converge(
-            layout, self._masters, self._images, self._room, download, files, metrics, is_cas_on=cas_bytes > 0
+            layout, self._masters, self._images, self._room, download, files, metrics, self._is_ready, is_cas_on=cas_bytes > 0
         )
         self._materialize = Materialize(
             layout, self._masters, self._images, self._records, files, metrics, cap_gib=cap_gib, cas_bytes=cas_bytes
         )
         self._branches: dict[str, Branch] = {}
         self._trusted: dict[str, str] = {}  # the account each Pod was last seen to work for
+        self._skipped: set[str] = set()  # whose VMs have no share for a cache, whatever a start before this one left
         self._told: set[str] = set()  # whose guests this agent has told that the cache is ready
         self._tasks = Tasks()
         self._ready = Ready(layout, mac, files, self._settle)
@@ -114,8 +115,8 @@ class CacheVolumes:
                 await self._tasks.stop(entry.uid)
                 return await self._attach(entry, share)
         except Exception as error:
-            self._room.release(entry.uid)
-            self._branches.pop(entry.uid, None)
+            self._forget(entry.uid)
+            self._skipped.add(entry.uid)
             log.warning("a VM starts without a cache volume", object=entry.key, vm=entry.vm, exc_info=error)
             why = str(error) or f"it was not ready within {ATTACH_DEADLINE_S:.0f} s"  # what a timeout raises has no words
             on_skipped(f"cache volume not attached: {why}")
@@ -164,11 +165,9 @@ class CacheVolumes:
     def _forfeit_if_changed(self, uid: str) -> None:
         """A cache that was given for one account never becomes another's."""
         branch = self._branches.get(uid)
-        if (
-            branch is None
-            or branch.step is not Step.MATERIALIZED
-            or branch.account in ("", self._trusted.get(uid, branch.account))
-        ):
+        if branch is None or branch.step is not Step.MATERIALIZED:
+            return
+        if branch.account in ("", self._trusted.get(uid, branch.account)):
             return
         log.error("a Pod changed its account or lost its trust; its cache is nobody's", uid=uid, was=branch.account)
         self._branches[uid] = branch = msgspec.structs.replace(branch, account="")
@@ -237,14 +236,11 @@ class CacheVolumes:
         """One look at the disk: settle what an earlier agent left, keep room, count."""
         is_ready = await self._is_ready()
         if is_ready:
+            await self._images.detach_left()
             await self._end_strays()
             self._room.keep_watermark()
-        self._metrics.root(
-            is_enabled=True,
-            is_mounted=is_ready,
-            resident=len(self._masters.accounts),
-            free_bytes=self._room.free_bytes() if is_ready else 0,
-        )
+        free_bytes = self._room.free_bytes() if is_ready else 0
+        self._metrics.root(is_enabled=True, is_mounted=is_ready, resident=len(self._masters.accounts), free_bytes=free_bytes)
 
     async def repack(self) -> None:
         """Make one master small again. It keeps the disk busy, so it begins only while no job runs; nothing waits for it."""
@@ -289,11 +285,13 @@ class CacheVolumes:
         """What an earlier agent left is taken over or removed."""
         kept = self._uids() | self._branches.keys()
         for branch in await sweep(self._layout, self._records, self._finishing, self._images, self._files, kept):
-            self._branches.setdefault(branch.uid, branch)
-            self._room.hold(branch.uid)
+            if branch.uid not in self._skipped:
+                self._branches.setdefault(branch.uid, branch)
+                self._room.hold(branch.uid)
 
     def _forget(self, uid: str) -> None:
         self._branches.pop(uid, None)
         self._trusted.pop(uid, None)
         self._told.discard(uid)
+        self._skipped.discard(uid)
         self._room.release(uid)

@@ -79,8 +79,8 @@ class Collector:
             before = self.deleted.copy()
             try:
                 await self._mend()
-                free_percent = await self._regular()
-                if is_starved or free_percent is not None:
+                is_disk_short = await self._regular()
+                if is_starved or is_disk_short:
                     await self._relieve(is_starved=is_starved)
             except (ApplecartError, OSError) as error:
                 self.last = f"the last pass was given up: {error}"
@@ -90,20 +90,25 @@ class Collector:
                 self.last = "the last pass removed " + (", ".join(f"{done[kind]} {kind}" for kind in sorted(done)) or "nothing")
 
     async def _mend(self) -> None:
-        """Finish what a dead agent or a killed Tart left in the middle. Its trouble, a full disk above all, stops no pass."""
-        try:
-            await self._goldens.settle()
-            named = await self._look.names_in_use()
-            for vm in self._tombstones.half_deleted():
-                if named is not None and vm not in named and (rest := self._home.vm(vm)) is not None:
-                    self._files.remove(rest.path)
-                    self._tombstones.lift(vm)
-                    log.info("the rest of a deleted VM was removed", vm=vm)
-        except (ApplecartError, OSError) as error:
-            log.warning("what was left half done stays so for now", why=str(error))
+        """Finish what a dead agent or a killed Tart left in the middle: first what frees the disk, then what is written to it.
+        Its trouble, a full disk above all, stops no pass."""
+        for work in (self._remove_rests, self._goldens.settle):
+            try:
+                await work()
+            except (ApplecartError, OSError) as error:
+                log.warning("what was left half done stays so for now", why=str(error))
 
-    async def _regular(self) -> float | None:
-        """What goes whatever the disk says. Gives the free space back when it is short."""
+    async def _remove_rests(self) -> None:
+        named = await self._look.names_in_use()
+        for vm in self._tombstones.half_deleted():
+            is_used = named is None or vm in named or vm in self._goldens.busy.vms
+            if not is_used and (rest := self._home.vm(vm)) is not None:
+                self._files.remove(rest.path)
+                self._tombstones.lift(vm)
+                log.info("the rest of a deleted VM was removed", vm=vm)
+
+    async def _regular(self) -> bool:
+        """What goes whatever the disk says. True when the disk was short before."""
         scene = await self._look.scene()
         plan = plan_pass(scene)
         for notice in plan.notices:
@@ -113,7 +118,7 @@ class Collector:
         for leftover in plan_leftovers(scene):
             await self._tidy(leftover)
         self._note(plan)
-        return scene.free_percent if is_short(scene) else None
+        return is_short(scene)
 
     def _note(self, plan: Plan) -> None:
         """What is only worth writing down; a disk that is too full for it must not keep us from emptying it."""
@@ -161,9 +166,9 @@ class Collector:
             return False
         if isinstance(step.mark, PodMark) and (entry := self._journal.get(step.mark.uid)) and entry.may_have_vm:
             return False
-        if isinstance(step.mark, GoldenMark) and found.is_whole:
+        if isinstance(step.mark, GoldenMark):
             return await self._goldens.remove(vm, step.mark)
-        if found.is_whole and self._has_entry(vm):
+        if self._has_entry(vm):
             return False  # a newer Pod of the name: its own worker makes way for it, and must not meet half a VM
         with self._goldens.busy.going(vm) as may_go:
             if may_go:

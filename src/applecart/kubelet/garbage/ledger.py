@@ -57,9 +57,13 @@ class Ledger:
         self._write(_Book(self._book.pulled, (*others, Pull(image.pull_name, known, now))))
 
     def end(self, image: ImageRef) -> None:
-        """The pull is over, however it ended, and no process of it is left."""
+        """The pull is over, however it ended, and no process of it is left. Never hides how: a disk without room for it leaves
+        a pull in the book, and what that brought counts the same."""
         pulls = tuple(pull for pull in self._book.pulls if pull.image != image.pull_name)
-        self._write(_Book(tuple(sorted(self.pulled())), pulls))
+        try:
+            self._write(_Book(tuple(sorted(self.pulled())), pulls))
+        except OSError as error:
+            log.warning("the end of a pull could not be written down", image=image.pull_name, why=str(error))
 
     def pulled(self) -> frozenset[str]:
         found = set(self._book.pulled)

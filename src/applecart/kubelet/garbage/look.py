@@ -94,7 +94,9 @@ class Look:
 
     def _free_percent(self) -> float | None:
         try:
-            return self._mac.disk(self._home.path).free_percent
+            # A new Mac has no Tart home yet.
+            there = next(path for path in (self._home.path, *self._home.path.parents) if path.exists())
+            return self._mac.disk(there).free_percent
         except OSError as error:
             log.warning("the disk cannot be measured", why=str(error))
             return None

@@ -31,6 +31,7 @@ from applecart.tart.mac import Ended
 
 WRITE_TEST = "write-test"  # a file in the agent's own folder
 WRITE_TEST_DATA = b"Written again and again, to see whether the journal could be.\n" * 64  # as much as an entry
+MAKES_WAY_WITHIN_S = 10.0  # the pull of a scratch image, which goes on later from where it stood
 GUEST_DF_S = 15.0  # a guest that does not answer by then is left out
 
 
@@ -104,14 +105,22 @@ class Registration:
 
     async def _scratch_vm_boots(self) -> str | None:
         image = self._options.scratch_vm_image
+        getting = asyncio.ensure_future(self._host.goldens.ensure(image))
         try:
-            golden = await self._host.goldens.ensure(image)
+            while not getting.done():
+                if not self._is_idle():  # its own pull may have to wait for ours: Tart does one at a time from a registry
+                    raise NothingFoundOut(f"a Pod needs this host before it has image {image} of the scratch VM")
+                await asyncio.wait([getting], timeout=MAKES_WAY_WITHIN_S)
+            golden = getting.result()
         except ApplecartError as error:  # a registry's fault is not the host's (I12)
             raise NothingFoundOut(f"image {image} of the scratch VM cannot be had: {error}") from error
+        finally:
+            getting.cancel()
+            await asyncio.gather(getting, return_exceptions=True)
         return await self._scratch.check(golden)
 
     async def _tart_answers(self) -> None:
-        """While a pull runs or can go on, the store speaks for Tart: listing would clean up after the pull."""
+        """A pull that runs speaks for Tart: a listing removes what is left of one that is killed meanwhile."""
         if not self._host.home.has_pull_under_way():
             await self._host.tart.list()
 

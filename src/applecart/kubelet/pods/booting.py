@@ -40,7 +40,7 @@ class Booting:
         options = RunOptions(shares=await self._shares(pod, entry), is_vnc=host.has_screen(pod))
         detached = await host.tart.run(entry.vm, options, folder=folder, log=host.logs / f"{entry.vm}.log")
         # The way here may have been long: a false start is known by how soon it ended.
-        return host.journal.write(msgspec.structs.replace(entry, stage=Stage.RUNNING, started_at=host.clock.now())), detached
+        return self._note(msgspec.structs.replace(entry, stage=Stage.RUNNING, started_at=host.clock.now())), detached
 
     async def _shares(self, pod: Pod, entry: Entry) -> tuple[Share, ...]:
         share = GuestShare(self.host.userdata, entry.vm, self.host.files)
@@ -56,10 +56,16 @@ class Booting:
     async def find(self, entry: Entry) -> tuple[Entry, Detached | None]:
         """What became of a VM that was being started. Without a Detached it never was, and the entry is CLONED again."""
         detached = await self.detached(entry)
-        if detached is None:
-            drop_run(self.host, entry)
-        stage = Stage.RUNNING if detached else Stage.CLONED
-        return self.host.journal.write(msgspec.structs.replace(entry, stage=stage)), detached
+        if detached is not None:
+            return self._note(msgspec.structs.replace(entry, stage=Stage.RUNNING)), detached
+        drop_run(self.host, entry)
+        return self.host.journal.write(msgspec.structs.replace(entry, stage=Stage.CLONED, started_at=None)), None
+
+    def _note(self, entry: Entry) -> Entry:
+        """That a VM runs. On a full disk BOOTING is enough to find it again, and only who watches it can see it end."""
+        with suppress(OSError):
+            self.host.journal.write(entry)
+        return entry
 
     async def detached(self, entry: Entry) -> Detached | None:
         """The program that runs, or ran, the VM. None when it was never started, and then it never will be."""

@@ -70,7 +70,7 @@ class Ending:
             return
         failure = start_failure("\n".join(self._last_lines(entry)), end.code, entry.vm)
         self.host.metrics.boot_refused(pod)
-        self.host.journal.write(msgspec.structs.replace(entry, stage=Stage.CLONING))
+        self.host.journal.write(msgspec.structs.replace(entry, stage=Stage.CLONING, started_at=None))
         drop_run(self.host, entry)
         raise failure
 

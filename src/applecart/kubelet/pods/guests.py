@@ -4,6 +4,7 @@ A Pod of this node is always found, also one that never had a VM: whoever asks f
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 
 from applecart.api import names
@@ -55,11 +56,16 @@ class KnownGuests:
             share=share.status_folder,
             kept_log=kept_log(self._host, entry) if entry.exit is not None else None,
             waiting=entry.trouble.reason if entry.trouble else CREATING,
-            has_begun=entry.started_at is not None,
-            never_ran=_sentence(entry.exit.reason, entry.exit.message) if entry.exit is not None else "",
+            has_begun=entry.started_at is not None and not self._is_overwritten(entry.started_at, entry),
+            never_ran=_sentence(entry.exit.reason, entry.exit.message) if entry.exit and entry.started_at is None else "",
             staged=share.folder,
             secret_names=entry.secret_names,
         )
+
+    def _is_overwritten(self, started_at: datetime, entry: Entry) -> bool:
+        """Logs go by the name of the VM, which another Pod has had since (`vm_name.py`): they are that one's (I9)."""
+        others = (each for each in self._host.journal if each.vm == entry.vm and each.uid != entry.uid)
+        return any(each.started_at is not None and each.started_at > started_at for each in others)
 
     def _unknown(self, pod: Pod) -> Guest:
         """One that was refused, one that is next, or one whose journal is lost."""

@@ -147,7 +147,7 @@ class PodReconciler:
                 await self._tear_down_in_time(pod, entry)
             elif not pod.is_terminal:  # whoever waits for its end with a finalizer of their own must see one
                 with suppress(NotFound):
-                    await self._publishing.refuse(pod, self._deleted_before_it_ran())
+                    await self._tell_end(pod, entry)
         except Exception as error:  # whatever it is: the Pod must not wait for it for ever (I5)
             if isinstance(error, TeardownOverrun) and self._grace_left_s(pod) > 0:
                 return again_in(AT_ONCE)  # its guest may take longer than a look does
@@ -160,9 +160,14 @@ class PodReconciler:
             raise
         await self._release(pod)
         self._host.metrics.pod_gone(pod.key)
-        if entry is not None:
-            self._host.journal.forget(entry.uid)
-        return DONE
+        return DONE  # the entry stays as long as the Pod, which others may keep: a look at it must not find it unknown
+
+    async def _tell_end(self, pod: Pod, entry: Entry | None) -> None:
+        """Of a Pod of which nothing is on the host. One that has an end keeps it, although the cache may not know it yet."""
+        if entry is not None and entry.exit is not None:
+            await self._publishing.publish(pod, entry)
+        else:
+            await self._publishing.refuse(pod, self._deleted_before_it_ran())
 
     async def _tear_down_in_time(self, pod: Pod, entry: Entry) -> None:
         try:
@@ -251,10 +256,12 @@ class PodReconciler:
     async def _tear_down_gone(self, entry: Entry) -> None:
         await self._stop_life(entry.uid)
         entry = self._host.journal.get(entry.uid) or entry
-        with self._host.metrics.waiting("teardown", entry.key):
-            await Stopping(self._host).stop(entry, 0)
-            await Stopping(self._host).remove(entry)
-        self._host.metrics.vm_gone(entry.vm)
+        if entry.stage is not Stage.REMOVED:  # else what goes by the name is another Pod's by now (I3)
+            with self._host.metrics.waiting("teardown", entry.key):
+                await Stopping(self._host).stop(entry, 0)
+                await Stopping(self._host).remove(entry)
+            self._host.metrics.vm_gone(entry.vm)
+        self._asked_at_s.pop(entry.uid, None)
         self._host.journal.forget(entry.uid)
 
     async def _tell_wait(self, pod: Pod, error: Exception) -> None:

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from applecart.api.pods import Pod
+from applecart.api.reasons import EventType
 from applecart.api.reasons import kubelet as reasons
 from applecart.errors import ApplecartError, only_one
 from applecart.kubelet.entry import Entry, Exit
@@ -22,7 +23,7 @@ from applecart.kubelet.guest.token import TokenKeeper, wants_token
 from applecart.kubelet.pods.ending import Ending
 from applecart.kubelet.pods.host import Host
 from applecart.kubelet.pods.stopping import Stopping
-from applecart.kubelet.pods.trouble import ended_by_us
+from applecart.kubelet.pods.trouble import classify, ended_by_us
 from applecart.kubelet.probes.runner import ProbeRunner
 from applecart.observe.logs import logger
 from applecart.tart.failures import VmNotRunning
@@ -49,6 +50,7 @@ class Watching:
     _killed: asyncio.Event = field(default_factory=asyncio.Event)
     _because: Exit | None = None
     _given_grace_s: float | None = None
+    _noted: Entry | None = None  # with its address; a full disk may know less
 
     async def until_ended(self, entry: Entry, detached: Detached) -> Entry:
         """The entry with its exit. Raises when the VM never began."""
@@ -72,7 +74,7 @@ class Watching:
             await self.probes.stop(entry.uid)
         if end is None and not self._killed.is_set():  # a helper failed: its error says what to do next
             raise only_one(next(error for error in found if isinstance(error, Exception)))
-        entry = self.host.journal.get(entry.uid) or entry  # its address may have been noted
+        entry = self._noted or entry
         if end is not None and self._because is None:
             Ending(self.host).refuse_false_start(self.pod, entry, end)
             return await Ending(self.host).record(entry, end)
@@ -139,14 +141,17 @@ class Watching:
             host.metrics.booted(self.pod, took_s)
             started = reasons.STARTED
             host.events.event(self.pod, started.type, started.name, f"VM {entry.vm} is up at {address} after {took_s:.0f} s")
-        known = host.journal.get(entry.uid) or entry
-        if known.address != address or known.booted_at is None:
-            known = host.journal.write(
-                msgspec.structs.replace(known, address=address, booted_at=known.booted_at or now, trouble=None)
-            )
+        if entry.address != address or entry.booted_at is None:
+            entry = msgspec.structs.replace(entry, address=address, booted_at=entry.booted_at or now, trouble=None)
+        self._noted = entry
+        try:
+            host.journal.write(entry)
+        except OSError as error:  # a full disk: the VM is watched all the same, because its end is what makes room
+            log.warning("where a VM is reached cannot be written down", object=entry.key, vm=entry.vm, why=str(error))
+            host.events.event(self.pod, EventType.WARNING, classify(error).reason.name, str(error))
         self.probes.start(self.pod, entry.vm, address, entry.started_at or now)
         self.changed()
-        return known
+        return entry
 
     async def _refresh_address(self, entry: Entry) -> None:
         while True:
@@ -154,6 +159,8 @@ class Watching:
             address = await self._look(entry)
             if address and address != entry.address:  # one failed look changes nothing
                 entry = self._note(entry, address)
+            with suppress(OSError):  # for what a full disk did not take before; it is there as a rule
+                self.host.journal.write(entry)
 
     async def _enforce_deadline(self, entry: Entry) -> None:
         """`activeDeadlineSeconds` of the Pod. Only its beginning is read off the wall clock, which may be set meanwhile."""

@@ -18,9 +18,7 @@ from applecart.tart.mac import Ended, Mac
 
 LONGEST_ANSWER_CHARS = 300  # becomes part of an Event and of a status; a line or two tells what is wrong
 LOOKED_AT_CHARS = 4 << 10  # of what a guest says: the line to be shown, however much of it is blank
-LONGEST_SECRET_CHARS = (
-    16 << 10
-)  # what begins in there is recognised up to this length; redacting a mebibyte would stop the agent
+LONGEST_SECRET_CHARS = 16 << 10  # of one that begins in there; redacting all that a guest may say would stop the agent
 LONGEST_SAID_BYTES = 4 * (LOOKED_AT_CHARS + LONGEST_SECRET_CHARS)  # a character has at most four
 LONGEST_BODY_BYTES = 10 << 10  # the status decides; the page is read only so that the guest can finish writing it
 HOST_WAIT_S = 10.0  # for what this host does before it can connect, which takes it milliseconds

@@ -32,11 +32,14 @@ class LineCutter:
             self._is_inside_line = not end
         *whole, self._rest = (self._rest + data).split(b"\n")
         lines = [piece for line in whole for piece in _pieces(cleaned(line))]
-        # An endless line is cut only when what follows the cut would show a secret that crosses it.
+        # An endless line is cut only when what follows the cut would show a secret that crosses it. Masks are shorter than what
+        # they hide, and the end of what came so far may be half a secret.
         if len(self._rest) > LONGEST_LINE_BYTES + LONGEST_SECRET_BYTES:
-            known = cleaned(self._rest)
-            lines.append(known[:LONGEST_LINE_BYTES] + b"\n")
-            self._rest = known[LONGEST_LINE_BYTES:]
+            self._rest = cleaned(self._rest)
+            cut = min(LONGEST_LINE_BYTES, len(self._rest) - LONGEST_SECRET_BYTES)
+            if cut > 0:
+                lines.append(self._rest[:cut] + b"\n")
+                self._rest = self._rest[cut:]
         return lines
 
     def rest(self) -> list[bytes]:

@@ -2,9 +2,11 @@
 
 Pure: bytes in, frames out, and back. Header blocks are compressed in one go over the life of a connection, so every one of
 them is read, also those that nobody asked for. A peer can neither make us hold more than one small block nor more than a piece
-of its data. What breaks the rules raises `BadFrame`, after which a connection can only be closed.
+of its data, and thousands of frames that come at once hold up nobody else. What breaks the rules raises `BadFrame`, after which
+a connection can only be closed.
 """
 
+import asyncio
 import struct
 import zlib
 from collections.abc import AsyncGenerator
@@ -19,6 +21,7 @@ STREAM_MASK = 0x7FFFFFFF
 VERSION = 3
 CONTROL_LIMIT_BYTES = 16 << 10  # of one control frame; the headers of a remote command are a few words
 BLOCK_LIMIT_BYTES = 64 << 10  # of its headers, unpacked
+MOST_HEADERS = 64  # a hundred bytes can be unpacked to thousands of empty ones, and each takes its time
 PIECE_BYTES = 64 << 10  # a frame of data may have 16 MB; nobody waits for all of it
 
 # What both sides' compression begins with, word for word as the protocol says it.
@@ -78,6 +81,7 @@ async def read_frames(source: Source) -> AsyncGenerator[Frame, None]:
     """Until the peer closes; it ends in the middle of a frame as quietly as between two."""
     unpacker = zlib.decompressobj(zdict=DICTIONARY)
     while True:
+        await asyncio.sleep(0)  # what has come already is read without a pause otherwise
         try:
             first, second = struct.unpack(">II", await source.readexactly(8))
             flags, length = second >> 24, second & 0xFFFFFF
@@ -123,9 +127,12 @@ def _headers(packed: bytes, unpacker: "zlib._Decompress") -> dict[str, str]:
     block = unpacker.decompress(packed, BLOCK_LIMIT_BYTES)
     if unpacker.unconsumed_tail:
         raise BadFrame(f"more than {BLOCK_LIMIT_BYTES} bytes of headers")
-    words, at = [], 4
+    words: list[str] = []
+    at = 4
     (count,) = struct.unpack_from(">I", block)
-    while at < len(block):
+    if count > MOST_HEADERS:
+        raise BadFrame(f"{count} headers")
+    while at < len(block) and len(words) < 2 * count:
         (length,) = struct.unpack_from(">I", block, at)
         at += 4 + length
         words.append(block[at - length : at].decode())

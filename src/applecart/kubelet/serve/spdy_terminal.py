@@ -11,7 +11,19 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from applecart.kubelet.serve.spdy_frames import BadFrame, Data, Frame, Opened, Ping, Replies, data, ping, read_frames, refusal
+from applecart.kubelet.serve.spdy_frames import (
+    BadFrame,
+    Data,
+    Frame,
+    Opened,
+    Ping,
+    Replies,
+    Reset,
+    data,
+    ping,
+    read_frames,
+    refusal,
+)
 from applecart.kubelet.serve.terminal import CLOSE_S, Streams, Terminal, no_common_protocol
 
 SPDY = "SPDY/3.1"
@@ -35,6 +47,7 @@ class SpdyTerminal(Terminal):
         self._types: dict[int, str] = {}
         self._replies = Replies()
         self._ready = asyncio.Event()
+        self._waiting = asyncio.timeout(STREAMS_S)
         self._is_over = False
 
     async def out(self, data: bytes) -> None:
@@ -44,15 +57,10 @@ class SpdyTerminal(Terminal):
         await self._print(STDOUT if self._wanted.tty else STDERR, data)
 
     async def listen(self) -> None:
-        late = asyncio.get_running_loop().call_later(STREAMS_S, self._give_up_waiting)
-        try:
-            async with aclosing(read_frames(self._heard)) as frames:
+        with suppress(BadFrame, TimeoutError):  # a client without SPDY or without streams cannot be told in its own words
+            async with self._waiting, aclosing(read_frames(self._heard)) as frames:
                 async for frame in frames:
                     await self._take(frame)
-        except BadFrame:
-            pass  # nothing that a client could be told in its own words
-        finally:
-            late.cancel()
 
     async def close(self) -> web.StreamResponse:
         if self._is_over:
@@ -83,10 +91,6 @@ class SpdyTerminal(Terminal):
         if stream is not None:
             await self._response.write(data(stream, sent, is_last=is_last))
 
-    def _give_up_waiting(self) -> None:
-        if not self._ready.is_set():
-            self._heard.feed_eof()
-
     async def _take(self, frame: Frame) -> None:
         match frame:
             case Opened(stream, headers):
@@ -102,8 +106,7 @@ class SpdyTerminal(Terminal):
                     self._resize(typed)
             case _:  # a stream that the client gave up takes no more
                 self._streams.pop(self._types.get(frame.stream, ""), None)
-                return
-        if frame.is_last and self._types.get(frame.stream) == STDIN:
+        if (isinstance(frame, Reset) or frame.is_last) and self._types.get(frame.stream) == STDIN:
             await self._type(b"")
 
     async def _open(self, stream: int, kind: str) -> None:
@@ -114,6 +117,7 @@ class SpdyTerminal(Terminal):
         self._streams[kind], self._types[stream] = stream, kind
         await self._response.write(self._replies.to(stream))
         if not self._missing:
+            self._waiting.reschedule(None)
             self._ready.set()
 
 

@@ -115,13 +115,11 @@ def no_common_protocol(offered: Iterable[str], ours: Iterable[str]) -> web.HTTPF
 
 
 async def run_while_heard(terminal: Terminal, program: Coroutine[Any, Any, None]) -> web.StreamResponse:
-    """The program until it ends, or until its client goes: then it is cancelled."""
-    running = asyncio.ensure_future(program)
+    """The program until it ends and its client was told, or until its client goes: then it is cancelled."""
+    running = asyncio.create_task(_told(terminal, program))
     listening = asyncio.create_task(terminal.listen())
     try:
         await asyncio.wait((running, listening), return_when=asyncio.FIRST_COMPLETED)
-        if running.done():
-            await _tell_failure(terminal, running)
     finally:
         for task in (running, listening):
             task.cancel()
@@ -130,13 +128,15 @@ async def run_while_heard(terminal: Terminal, program: Coroutine[Any, Any, None]
     return answer
 
 
-async def _tell_failure(terminal: Terminal, ended: asyncio.Future[None]) -> None:
-    error = None if ended.cancelled() else ended.exception()
-    if error is None or isinstance(error, ConnectionError):
-        return
-    log.error("a remote command broke", exc_info=error)
-    with suppress(ConnectionError):
-        await terminal.fail("the agent lost the command; its log says why")
+async def _told(terminal: Terminal, program: Coroutine[Any, Any, None]) -> None:
+    try:
+        await program
+    except ConnectionError:
+        pass  # the client went away
+    except Exception as error:
+        log.error("a remote command broke", exc_info=error)
+        with suppress(ConnectionError):
+            await terminal.fail("the agent lost the command; its log says why")
 
 
 def exit_status(code: int) -> dict[str, Any]:

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 
 from applecart.clock import Clock
 from applecart.sim.guest import Guest
-from applecart.sim.guest_programs import NOT_FOUND, PROGRAMS, Terminal
+from applecart.sim.guest_programs import END_OF_INPUT, INTERRUPT, INTERRUPTED, NOT_FOUND, PROGRAMS, Terminal
 from applecart.sim.tart.guest_rules import Behaviour
 
 DISK_BLOCKS = 50_000_000  # of 1024 bytes
 LONGEST_SLEEP_S = 10**6
-END_OF_INPUT = b"\x04"  # Ctrl-D
 
 
 @dataclass(slots=True)
@@ -139,5 +138,19 @@ async def _sleep(words: list[str], terminal: Terminal) -> int:
     except (ValueError, IndexError):
         await terminal.err(b"usage: sleep seconds\n")
         return 1
-    await asyncio.sleep(seconds)
-    return 0
+    sleeping = asyncio.create_task(asyncio.sleep(seconds))
+    watching = asyncio.create_task(_until_interrupted(terminal))
+    try:
+        await asyncio.wait((sleeping, watching), return_when=asyncio.FIRST_COMPLETED)
+        return 0 if sleeping.done() else INTERRUPTED
+    finally:
+        sleeping.cancel()
+        watching.cancel()
+
+
+async def _until_interrupted(terminal: Terminal) -> None:
+    """Somebody at a terminal presses Ctrl-C. Without one nobody can."""
+    while getattr(terminal, "is_tty", False) and (typed := await terminal.read()):
+        if INTERRUPT in typed:
+            return
+    await asyncio.Event().wait()

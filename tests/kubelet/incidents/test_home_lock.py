@@ -12,6 +12,7 @@ from tests.kubelet.world import vm_pod
 from tests.virtual_time import elapse
 
 BOOT_S = 60  # of a Pod whose image is on the host, with a retry or two
+OTHER = "ghcr.io/acme/other:1"
 
 
 async def test_a_clone_that_hangs_in_its_copy_holds_up_others_no_longer_than_its_deadline(tmp_path: Path, clock: Clock) -> None:
@@ -38,3 +39,20 @@ async def test_a_clone_that_hangs_in_its_copy_holds_up_others_no_longer_than_its
         await here.until_phase("stuck", RUNNING, within_s=clone_s)
         assert (await node_condition(here, READY)).status == "True"
         assert sorted(boot.vm for boot in here.mac.boots) == ["ci-other", "ci-stuck", "ci-works"]
+
+
+async def test_a_pod_whose_pull_waits_for_another_says_that_it_pulls(tmp_path: Path, clock: Clock) -> None:
+    """I10: Tart pulls one image of a registry at a time, and the one behind has no percent to show."""
+    async with scene(tmp_path, clock) as here:
+        go_wrong(here, Fault(on="pull", kind="hang", when="during"))
+        here.start_agent()
+        await here.create(vm_pod("first"))
+        await elapse(30)
+        await here.create(vm_pod("second", image=OTHER))
+        await elapse(30)
+        pod = await here.pod("second")
+        assert pod is not None
+        state = pod.status.container_statuses[0].state
+        assert state is not None
+        assert state.waiting is not None
+        assert state.waiting.message == f"pulling image {OTHER}"

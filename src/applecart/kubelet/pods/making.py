@@ -89,6 +89,7 @@ class Making:
             login = await pull_login(host.client, pod)
             if container.image not in host.goldens.images_here():
                 self._event(pod, reasons.PULLING, f"pulling image {container.image}")
+                self.tell(f"pulling image {container.image}")  # which may wait for another pull before its first percent
             golden = await host.goldens.ensure(
                 container.image,
                 policy=container.image_pull_policy,

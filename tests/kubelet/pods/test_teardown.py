@@ -145,6 +145,18 @@ async def test_a_guest_with_a_long_grace_goes_as_soon_as_it_has_shut_down(tmp_pa
         assert calls(here, "stop", "ci-job-1") == []
 
 
+async def test_whoever_loses_patience_cuts_the_grace_of_a_guest_short(tmp_path: Path, clock: Clock) -> None:
+    async with scene(tmp_path, clock) as here:
+        guests(here, Rule(ignores_shutdown=True))
+        here.start_agent()
+        await here.create(vm_pod(termination_grace_period_seconds=LONG_GRACE_S))
+        await here.until_phase("job-1", RUNNING)
+        await delete(here)
+        await elapse(5)
+        await delete(here, grace_s=0)
+        await here.until_gone("job-1", within_s=CUT_OFF_S)
+
+
 async def test_a_pod_goes_although_its_teardown_never_ends(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

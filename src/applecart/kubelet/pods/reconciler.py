@@ -132,7 +132,7 @@ class PodReconciler:
         """The API holds the Pod's end, so its VM may go."""
         await self._stop_life(entry.uid)
         with self._host.metrics.waiting("teardown", entry.key):
-            await Stopping(self._host).stop(entry, self._grace_left_s(pod))
+            await self._stop(pod, entry)
             await Stopping(self._host).remove(entry)
         self._asked_at_s.pop(pod.uid, None)
         self._host.metrics.vm_gone(entry.vm)
@@ -185,7 +185,7 @@ class PodReconciler:
             self._host.events.event(pod, killing.type, killing.name, sentence)
         with self._host.metrics.waiting("teardown", entry.key):
             entry = self._with_reason_to_end(entry)
-            end = await Stopping(self._host).stop(entry, self._grace_left_s(pod))
+            end = await self._stop(pod, entry)
             if not pod.is_terminal:
                 if entry.exit is None:
                     entry = await self._record_deletion(entry, end)
@@ -193,6 +193,15 @@ class PodReconciler:
                     await self._publishing.publish(pod, entry)
             await Stopping(self._host).remove(entry)
         self._host.metrics.vm_gone(entry.vm)
+
+    async def _stop(self, pod: Pod, entry: Entry) -> RunEnd | None:
+        """`kubectl delete --grace-period=0` counts also while its guest has the grace period of an earlier one."""
+
+        def is_cut_short() -> bool:
+            latest = self._pods.get(pod.key)
+            return latest is not None and latest.uid == pod.uid and self._grace_left_s(latest) <= 0
+
+        return await Stopping(self._host).stop(entry, self._grace_left_s(pod), is_cut_short)
 
     def _with_reason_to_end(self, entry: Entry) -> Entry:
         """Before its VM is asked to stop: whoever finds it halted later must not take that for a success."""

@@ -7,6 +7,7 @@ being cloned, or by the tombstone of a deletion that was cut short (I3), and is 
 
 import asyncio
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -28,6 +29,7 @@ from applecart.tart.strays import end_strays
 POWER_OFF_S = 30  # Tart kills the VM itself after this long
 POWER_BUTTON = signal.SIGUSR2  # to `tart run`: the guest sees its power button pressed
 FIRST_LOOK_S = 0.01  # one that had ended before says so at once
+IMPATIENCE_S = 2.0  # between looks whether the grace period is still granted
 GONE_AFTER_KILL_S = 10.0  # a killed process is gone at once unless the kernel is in trouble
 
 NEVER_STARTED = (Stage.ACCEPTED, Stage.CLONING, Stage.CLONED, Stage.REMOVED)
@@ -43,20 +45,26 @@ class VmWillNotEnd(Transient):
 class Stopping:
     host: Host
 
-    async def stop(self, entry: Entry, grace_s: float) -> RunEnd | None:
-        """The VM does not run when this returns; how it ended, None when it was never started."""
+    async def stop(self, entry: Entry, grace_s: float, is_cut_short: Callable[[], bool] = lambda: False) -> RunEnd | None:
+        """The VM does not run when this returns; how it ended, None when it was never started. `is_cut_short` is asked while
+        its guest has the grace period: somebody may lose patience."""
         if entry.stage in NEVER_STARTED or (detached := await Booting(self.host).detached(entry)) is None:
             return None
         ended = asyncio.ensure_future(detached.wait())
         try:
-            return await self._end(entry, detached, ended, grace_s)
+            await asyncio.wait([ended], timeout=FIRST_LOOK_S)
+            if not ended.done() and grace_s > 0 and await self._is_asked(detached):
+                await self._grant(ended, grace_s, is_cut_short)
+            return await self._end(entry, detached, ended)
         finally:
             ended.cancel()
 
-    async def _end(self, entry: Entry, detached: Detached, ended: "asyncio.Future[RunEnd]", grace_s: float) -> RunEnd:
-        await asyncio.wait([ended], timeout=FIRST_LOOK_S)
-        if not ended.done() and grace_s > 0 and await self._is_asked(detached):
-            await asyncio.wait([ended], timeout=grace_s)
+    async def _grant(self, ended: "asyncio.Future[RunEnd]", grace_s: float, is_cut_short: Callable[[], bool]) -> None:
+        until_s = self.host.clock.monotonic() + grace_s
+        while not ended.done() and (left_s := until_s - self.host.clock.monotonic()) > 0 and not is_cut_short():
+            await asyncio.wait([ended], timeout=min(left_s, IMPATIENCE_S))
+
+    async def _end(self, entry: Entry, detached: Detached, ended: "asyncio.Future[RunEnd]") -> RunEnd:
         if not ended.done():
             with suppress(ApplecartError):  # hung, or just ended: what comes next is sure
                 await self.host.tart.stop(entry.vm, grace_s=POWER_OFF_S)

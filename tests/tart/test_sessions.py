@@ -1,6 +1,7 @@
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -154,7 +155,8 @@ async def test_a_host_without_handles_is_a_sentence_whichever_is_the_first_that_
     for spare in range(3):
         with no_descriptors(but=spare), pytest.raises(Transient, match=r"Too many open files|out of pty devices"):
             await ThisMac().open(sh("exit 0"), tty=tty)
-    assert len(os.listdir("/dev/fd")) <= before
+    if tty or sys.version_info >= (3, 12):  # Python itself loses the first pipe of a program whose second it cannot open
+        assert len(os.listdir("/dev/fd")) <= before
 
 
 @pytest.mark.parametrize("tty", [False, True])

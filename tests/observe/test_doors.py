@@ -13,9 +13,9 @@ from applecart.clock import Clock
 from applecart.observe import doors
 from applecart.observe.doors import HANDSHAKE_S, Door, server_log
 from tests.embedded.relay.stage import Trust
+from tests.observe.stranger import HOST, heard
 from tests.virtual_time import elapse
 
-HOST = "127.0.0.1"
 LOGGER = "tests.observe.doors"
 ASK = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 
@@ -30,17 +30,6 @@ async def server() -> AsyncIterator[web.Server]:
     await served.shutdown(0)
 
 
-async def heard(asked: bytes, port: int) -> bytes:
-    reader, writer = await asyncio.open_connection(HOST, port)
-    writer.write(asked)
-    try:
-        return await reader.read(1000)
-    except ConnectionError:
-        return b""
-    finally:
-        writer.close()
-
-
 @pytest.mark.real_time
 async def test_only_so_many_are_let_in_and_there_is_room_again_when_one_goes(server: web.Server) -> None:
     door = await Door.open(server, HOST, 0, most=2)
@@ -49,10 +38,10 @@ async def test_only_so_many_are_let_in_and_there_is_room_again_when_one_goes(ser
         for _, writer in staying:
             writer.write(ASK)
         assert [b"200 OK" in await reader.readuntil(b"\r\n\r\n") for reader, _ in staying] == [True, True]
-        assert await heard(ASK, door.addresses[0][1]) == b""
+        assert await heard(door.addresses[0][1], ASK) == b""
         staying[0][1].transport.abort()
         async with asyncio.timeout(20):
-            while not (said := await heard(ASK, door.addresses[0][1])):
+            while not (said := await heard(door.addresses[0][1], ASK)):
                 pass
         assert b"200 OK" in said
         staying[1][1].close()
@@ -78,7 +67,7 @@ async def test_who_finds_a_door_with_tls_full_is_not_even_shaken_hands_with(
         assert b"200 OK" in await reader.readuntil(b"\r\n\r\n")
         async with asyncio.timeout(20):
             for _ in range(20):
-                assert await heard(b"", port) == b""
+                assert await heard(port, b"") == b""
         writer.close()
     finally:
         door.close()
@@ -118,7 +107,7 @@ async def test_a_request_that_cannot_be_read_is_answered_and_not_repeated_in_the
     """I9: aiohttp logs the line that it does not understand, and the line may hold a token."""
     door = await Door.open(server, HOST, 0)
     try:
-        assert b" 400 " in await heard(asked, door.addresses[0][1])
+        assert b" 400 " in await heard(door.addresses[0][1], asked)
     finally:
         door.close()
     assert "hunter2" not in caplog.text

@@ -12,10 +12,10 @@ from applecart.kubelet.serve.scrape import Scrape, ScrapeAnswer, ScrapeRequest
 from applecart.kubelet.serve.scrape_listener import MOST_CONNECTIONS, HttpListening, listen_http
 from applecart.kubelet.serve.scrape_sources import DEFAULT_ALLOWED
 from tests.kubelet.serve.pages import PagesMac
+from tests.observe.stranger import HOST, heard
 
 pytestmark = pytest.mark.real_time
 
-HOST = "127.0.0.1"
 GUEST = ("192.168.64.5", 9091)
 ASK = b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n"
 TOKEN = "not-for-a-log"
@@ -29,17 +29,6 @@ async def listening() -> AsyncIterator[HttpListening]:
     listening = await listen_http(HOST, 0, answer)
     yield listening
     await listening.aclose()
-
-
-async def heard(port: int, asked: bytes) -> bytes:
-    reader, writer = await asyncio.open_connection(HOST, port)
-    writer.write(asked)
-    try:
-        return await reader.read(1000)
-    except ConnectionError:
-        return b""
-    finally:
-        writer.close()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 import applecart
-from applecart.api import annotations, conditions, env, finalizers, fixed_names, labels, names, taints
+from applecart.api import annotations, conditions, env, finalizers, labels, names, taints, well_known_names
 from applecart.api.metric_names import Kind, Metric, dispatch, kubelet, label_values, provider, runners, upstream
 from applecart.api.reasons import ConditionReason, EventReason, StatusReason, provider_events
 from applecart.api.reasons import kubelet as kubelet_reasons
@@ -23,7 +23,7 @@ from applecart.api.wire_names import constants
 KEYS = (labels, annotations, finalizers)
 METRICS = (provider, kubelet, runners, dispatch, upstream)
 REASONS = (provider_reasons, provider_events, kubelet_reasons, runners_reasons, upstream_reasons)
-MODULES = (*KEYS, taints, conditions, fixed_names, names, env, *METRICS, *REASONS)
+MODULES = (*KEYS, taints, conditions, well_known_names, names, env, *METRICS, *REASONS)
 
 CONDITION_AND_EVENT = "the Event announces the condition or status of the same name"
 DELIBERATE = {
@@ -230,5 +230,5 @@ def test_environment_names_are_upper_case() -> None:
 
 
 def test_leader_election_ids_are_object_names() -> None:
-    for name in (fixed_names.PROVIDER_LEADER, fixed_names.RUNNERS_LEADER):
+    for name in (well_known_names.PROVIDER_LEADER, well_known_names.RUNNERS_LEADER):
         assert re.fullmatch(r"[a-z0-9.-]{1,253}", name)

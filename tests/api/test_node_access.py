@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from applecart.api import fixed_names, names
+from applecart.api import names, well_known_names
 from applecart.api.authentication import TokenRequest, TokenRequestSpec, TokenReview, TokenReviewSpec
 from applecart.api.authorization import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
 from applecart.api.coordination import Lease
@@ -27,7 +27,7 @@ from applecart.errors import BadInput
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.errors import Forbidden
-from applecart.kube.patches import Merge, Strategic
+from applecart.kube.patch import Merge, Strategic
 from tests.kube.embedded_api import serving
 from tests.kube.objects import pod
 
@@ -78,7 +78,7 @@ def event(namespace: str, kind: str) -> Event:
 
 
 def token_request() -> TokenRequest:
-    return TokenRequest(spec=TokenRequestSpec(audiences=(fixed_names.DISPATCH_AUDIENCE,), expiration_seconds=3600))
+    return TokenRequest(spec=TokenRequestSpec(audiences=(well_known_names.DISPATCH_AUDIENCE,), expiration_seconds=3600))
 
 
 async def registers(agent: Client) -> None:
@@ -152,7 +152,7 @@ REFUSED: dict[str, Call] = {
     "create a Pod": lambda agent: agent.create(pod(PODS_IN, "another")),
     "delete a Lease": lambda agent: agent.delete(Lease, Key(NODE_LEASES, MACHINE)),
     "touch a Lease of a leader election": lambda agent: agent.patch(
-        Lease, Key(HOME, fixed_names.RUNNERS_LEADER), Merge({"spec": {"holderIdentity": "me"}})
+        Lease, Key(HOME, well_known_names.RUNNERS_LEADER), Merge({"spec": {"holderIdentity": "me"}})
     ),
     "read Events": lambda agent: agent.list(Event, PODS_IN),
     "list namespaces": lambda agent: agent.list(Namespace),

@@ -14,7 +14,7 @@ from applecart.cli.fleet_watch import FleetWatch, machine_not_ready_since, pod_p
 from applecart.clock import Clock
 from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.observe.ages import Ages
 from applecart.observe.metrics import Metrics
 from tests.kube.embedded_api import define, serving

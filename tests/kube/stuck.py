@@ -11,7 +11,7 @@ from applecart.api.nodes import Node
 from applecart.api.pods import Pod, PodSpec, PodStatus
 from applecart.clock import EPOCH
 from applecart.kube.client import Client
-from applecart.kube.patches import Merge, Strategic
+from applecart.kube.patch import Merge, Strategic
 from applecart.kube.transport import Request, Response, Stream, Transport
 from tests.kube.faults import Fault, Plan
 

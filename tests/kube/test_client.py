@@ -14,10 +14,10 @@ from applecart.api.meta import Key, ObjectMeta
 from applecart.clock import Clock, VirtualClock, run_virtual
 from applecart.embedded.server.server import RunningApi
 from applecart.errors import ApplecartError, DeadlineExceeded, NeverSent, Unreachable
+from applecart.kube.backoff import OF_CALLS
 from applecart.kube.client import DEADLINE_S, Client, retry_after_s, selector_query, with_revision
 from applecart.kube.errors import ApiError, Conflict, Expired, ServerFault, TooManyRequests
-from applecart.kube.patches import Json, Merge, Patch
-from applecart.kube.retry import PACE
+from applecart.kube.patch import Json, Merge, Patch
 from applecart.kube.transport import Request
 from tests.kube.embedded_api import serving
 from tests.kube.faults import Cut, Fault, FaultyTransport, Hung, Lost, Refused, Says, Slow, Stalls, always, in_turn
@@ -137,7 +137,7 @@ async def test_the_servers_wish_to_wait_is_honoured_with_our_own_wait_on_top(wor
     world.suffer(Says(429, 7))
     await world.client.get(ConfigMap, KEY)
     first_s, second_s = world.network.called_at_s
-    assert 7 + PACE.first_s / 2 <= second_s - first_s <= 7 + PACE.first_s
+    assert 7 + OF_CALLS.first_s / 2 <= second_s - first_s <= 7 + OF_CALLS.first_s
 
 
 async def test_a_wish_beyond_the_deadline_gives_up_at_once(world: World) -> None:
@@ -155,7 +155,7 @@ async def test_waits_grow_while_failures_go_on(world: World) -> None:
     times = world.network.called_at_s
     waits = [later - earlier for earlier, later in pairwise(times)]
     for failures, waited_s in enumerate(waits, start=1):
-        step_s = PACE.first_s * 2 ** (failures - 1)
+        step_s = OF_CALLS.first_s * 2 ** (failures - 1)
         assert step_s / 2 <= round(waited_s, 6) <= step_s
 
 

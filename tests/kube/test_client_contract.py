@@ -21,7 +21,7 @@ from applecart.kube.errors import (
     TooLarge,
     UnsupportedMediaType,
 )
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.transport import Request
 from tests.kube.backends import Backend
 from tests.kube.objects import config_map, pod

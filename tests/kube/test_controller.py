@@ -18,7 +18,7 @@ from applecart.kube.client import Client
 from applecart.kube.controller import Controller
 from applecart.kube.errors import Conflict, Status
 from applecart.kube.informer import Informer
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.predicates import appeared_or_went
 from applecart.kube.results import DONE, WAIT, Outcome, Result, again_in
 from applecart.kube.workqueue import WorkQueue

@@ -20,7 +20,7 @@ from applecart.errors import BadInput
 from applecart.kube.client import Client
 from applecart.kube.election import STUCK_EXIT_CODE, Election, StuckWork, WorkEndedItself, unique_identity
 from applecart.kube.lease_decision import JITTER, Timing
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from tests.kube.backends import Backend
 from tests.kube.embedded_api import serving
 from tests.kube.processes import Link, Process, Served, Weather, World

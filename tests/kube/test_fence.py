@@ -11,7 +11,7 @@ from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.election import Election
 from applecart.kube.fence import FencedTransport, NotLeading
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.transport import Request
 
 KEY = Key("test", "provider")

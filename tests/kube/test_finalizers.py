@@ -13,7 +13,7 @@ from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.errors import Conflict, NotFound
 from applecart.kube.finalizers import ATTEMPTS, BeingDeleted, ensure_finalizer, remove_finalizer
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.transport import Request, Response, Transport
 from tests.kube.backends import Backend
 from tests.kube.embedded_api import serving

@@ -12,7 +12,7 @@ from applecart.kube.controller import Controller
 from applecart.kube.election import Election
 from applecart.kube.informer import Informer
 from applecart.kube.lease_decision import JITTER, Timing
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.results import DONE, Result
 from applecart.kube.workqueue import WorkQueue
 from tests.kube.backends import Backend

@@ -15,7 +15,7 @@ from applecart.errors import Unreachable
 from applecart.kube.cache import Change
 from applecart.kube.client import Client
 from applecart.kube.informer import Informer, Tuning
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.transport import Request
 from tests.kube.backends import Backend
 from tests.kube.embedded_api import forget, lose

@@ -20,7 +20,7 @@ from applecart.clock import Clock, VirtualClock, run_virtual
 from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.informer import Informer, Tuning
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from tests.kube.chaos_history import History, state_of
 from tests.kube.embedded_api import forget, serving
 from tests.kube.faults import (

@@ -18,13 +18,13 @@ from applecart.api.meta import Key
 from applecart.clock import SystemClock
 from applecart.embedded.binaries.cluster import RealCluster
 from applecart.kube.auth.credentials import NO_CREDENTIAL, FixedCredentials
-from applecart.kube.backoff import Pace
+from applecart.kube.backoff import Backoff
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.endpoint import Endpoint
 from applecart.kube.http import HttpTransport
 from applecart.kube.informer import Informer, Tuning
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.sim.wire import ChaosProxy
 from applecart.sim.wire_faults import Answer, Cut, Delay, Duplicate, HalfClose, LoseAnswer, RandomPlan, Stall
 from tests.kube.chaos_history import History, state_of
@@ -36,7 +36,7 @@ SCHEDULES = 1000
 AT_ONCE = 25
 MOVES = 12
 NAMES = ("a", "b", "c", "d")
-IMPATIENT = Tuning(page_size=2, watch_s=5, idle_s=0.5, pace=Pace(first_s=0.01, longest_s=0.05))
+IMPATIENT = Tuning(page_size=2, watch_s=5, idle_s=0.5, pace=Backoff(first_s=0.01, longest_s=0.05))
 CALL_S = 5.0  # of the informer's calls: a stalled one is given up soon, a slow machine's is not
 LOOK_S = 0.2  # how long a schedule waits for the informer or the proxy to do something before its next move
 CONVERGES_WITHIN_S = 120.0  # milliseconds on a quiet machine; a busy one must not fail the proof

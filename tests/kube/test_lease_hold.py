@@ -11,7 +11,7 @@ from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.lease_decision import Timing
 from applecart.kube.lease_hold import RELEASE_S, LeaseHold, Standing
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.transport import Transport
 from tests.kube.faults import FaultyTransport, Hung, Lost, Refused, Says, always, in_turn
 from tests.virtual_time import elapse

@@ -13,7 +13,7 @@ from applecart.kube.connect import connect
 from applecart.kube.finalizers import remove_finalizer
 from applecart.kube.informer import Informer
 from applecart.kube.metadata_only import MANY, ONE, MetadataClient, metadata_kind
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.transport import Request, Response, Stream, Transport
 from tests.embedded.controllers.stages import api_in_memory
 from tests.kube.faults import FaultyTransport

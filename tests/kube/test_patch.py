@@ -17,8 +17,7 @@ from applecart.clock import Clock
 from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.errors import Conflict, NotFound
-from applecart.kube.patch import difference, save
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge, difference, save
 from tests.kube.backends import Backend
 from tests.kube.embedded_api import define
 from tests.kube.faults import FaultyTransport, Says, in_turn

@@ -8,7 +8,7 @@ from applecart.api.meta import Key, Object, Resource
 from applecart.api.pods import Pod
 from applecart.api.runners import RunnerPool
 from applecart.kube.errors import Conflict, Invalid, NotFound
-from applecart.kube.patches import Apply, Json, Merge, Patch, Strategic
+from applecart.kube.patch import Apply, Json, Merge, Patch, Strategic
 from applecart.kube.transport import Request
 from tests.kube.backends import Backend
 from tests.kube.objects import config_map, pod, runner_pool

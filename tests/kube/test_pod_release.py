@@ -12,8 +12,8 @@ from applecart.clock import Clock
 from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
-from applecart.kube.patches import Merge
-from applecart.kube.pod_release import ATTEMPTS, Outcome, release, release_all
+from applecart.kube.patch import Merge
+from applecart.kube.pod_release import ATTEMPTS, ReleaseOutcome, release, release_all
 from applecart.kube.stuck_pod_plan import judge, plan_unstick
 from applecart.kube.transport import Request
 from tests.kube.backends import Backend
@@ -33,7 +33,7 @@ async def test_a_pod_that_ended_after_its_deletion_goes_although_its_grace_perio
         await client.get(Pod, key)
 
 
-async def one_step(running: RunningApi, clock: Clock, happens: Callable[[Request], object], **pod: object) -> Outcome:
+async def one_step(running: RunningApi, clock: Clock, happens: Callable[[Request], object], **pod: object) -> ReleaseOutcome:
     """Release one Pod of a lost Node while something else happens to it."""
     client = Client(running.transport(), clock)
     stuck = await store(client, "runner", on="mac-gone", **pod)  # type: ignore[arg-type]
@@ -102,7 +102,7 @@ async def test_one_pod_that_cannot_be_freed_keeps_no_other_from_it(running: Runn
     gone = frozenset({"mac-gone"})
     stuck = [await store(client, name, on="mac-gone") for name in ("a", "b", "c")]
     faulty = Client(FaultyTransport(running.transport(), at_path("/pods/b", Says(403))), clock)
-    heard: list[Outcome] = []
+    heard: list[ReleaseOutcome] = []
     again = partial(judge, gone=gone, now=clock.now())
     outcomes = await release_all(faulty, plan_unstick(stuck, gone, clock.now()), again, told=heard.append)
     assert [outcome.released for outcome in outcomes] == [True, False, True]

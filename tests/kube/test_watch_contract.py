@@ -10,7 +10,7 @@ from applecart.api.events import Event
 from applecart.api.meta import Key
 from applecart.kube.codec import Frame
 from applecart.kube.errors import Expired
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.watch import watch
 from tests.kube.backends import ANCIENT_REVISION, Backend
 from tests.kube.objects import config_map

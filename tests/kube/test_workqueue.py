@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from applecart.clock import Clock, VirtualClock, run_virtual
 from applecart.errors import BadInput, Transient
-from applecart.kube.backoff import Pace
+from applecart.kube.backoff import Backoff, Failure, FailureBackoffs
 from applecart.kube.errors import Conflict, Status
-from applecart.kube.paces import Failure, Paces
 from applecart.kube.workqueue import QueueClosed, WorkQueue
 from tests.virtual_time import elapse
 
@@ -153,7 +152,7 @@ async def test_all_delayed_keys_share_one_timer(queue: WorkQueue[str]) -> None:
 
 
 async def test_retries_wait_longer_each_time_until_the_key_is_well(clock: Clock) -> None:
-    queue: WorkQueue[str] = WorkQueue(clock, paces=Paces(transient=Pace(first_s=1, longest_s=8)))
+    queue: WorkQueue[str] = WorkQueue(clock, backoffs=FailureBackoffs(transient=Backoff(first_s=1, longest_s=8)))
     waits = []
     for _ in range(6):
         queue.add("a")

@@ -9,18 +9,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from applecart.clock import EPOCH
-from applecart.kubelet.entry import Entry, Exit, Stage, Trouble
+from applecart.kubelet.entry import Exit, JournalEntry, Stage, Trouble
 from applecart.kubelet.journal import Journal, JournalFull
 from applecart.tart.files import Files
 
 UID = "0b4e3f7e-90a5-4f0a-8a3e-1c8f0b1f2d3c"
 
 
-def entry(uid: str = UID, stage: Stage = Stage.RUNNING) -> Entry:
-    return Entry(uid=uid, namespace="ci", name="job-1", vm="ci-job-1", stage=stage, accepted_at=EPOCH, run=2)
+def entry(uid: str = UID, stage: Stage = Stage.RUNNING) -> JournalEntry:
+    return JournalEntry(uid=uid, namespace="ci", name="job-1", vm="ci-job-1", stage=stage, accepted_at=EPOCH, run=2)
 
 
-def reopened(state: Path) -> list[Entry]:
+def reopened(state: Path) -> list[JournalEntry]:
     return list(Journal(state, Files()))
 
 
@@ -109,7 +109,7 @@ class SmallDisk(Files):
         self.room_bytes = sum(file.stat().st_size for file in self._folder.rglob("*") if file.is_file())
 
 
-def ended(uid: str = UID) -> Entry:
+def ended(uid: str = UID) -> JournalEntry:
     return msgspec.structs.replace(entry(uid, Stage.ENDED), exit=Exit("Succeeded", "", "", "Completed", 0, 0, EPOCH))
 
 

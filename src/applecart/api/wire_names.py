@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from applecart.api import annotations, conditions, env, finalizers, fixed_names, labels, names, taints
+from applecart.api import annotations, conditions, env, finalizers, labels, names, taints, well_known_names
 from applecart.api.metric_names import Metric, dispatch, kubelet, provider, runners, upstream
 from applecart.api.reasons import ConditionReason, EventReason, StatusReason, provider_events
 from applecart.api.reasons import kubelet as kubelet_reasons
@@ -28,7 +28,7 @@ PLAIN: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Annotations", annotations),
     ("Finalizers", finalizers),
     ("Condition types", conditions),
-    ("Fixed names", fixed_names),
+    ("Fixed names", well_known_names),
     ("Environment variables", env),
 )
 REASONS: Final[tuple[tuple[str, ModuleType], ...]] = (

@@ -2,7 +2,7 @@
 
 Reads decode into the structs of `applecart.api`. Writes are creates, deletes and patches: there is no update call, because a
 decoded object does not hold the fields we do not know and a PUT would lose them. Every call has a deadline that covers its
-retries (I13); `applecart.kube.retry` decides which failures are worth one.
+retries (I13); `applecart.kube.backoff` decides which failures are worth one.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from applecart.api.autoscaling import Scale
 from applecart.api.meta import Key, Object
 from applecart.clock import Clock
 from applecart.errors import ApplecartError, DeadlineExceeded
+from applecart.kube.backoff import retry_wait_s
 from applecart.kube.codec import ListPage, decoder, encode_object, list_decoder
 from applecart.kube.errors import Expired, error_from_answer
-from applecart.kube.patches import Merge, Patch
+from applecart.kube.patch import Merge, Patch
 from applecart.kube.paths import collection_path, object_path
-from applecart.kube.retry import retry_wait_s
 from applecart.kube.transport import Request, Response, Stream, Transport
 
 K = TypeVar("K", bound=Object)

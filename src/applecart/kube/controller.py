@@ -14,9 +14,9 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from applecart.api.meta import Key, Object
 from applecart.clock import Clock
 from applecart.errors import ApplecartError, DeadlineExceeded
+from applecart.kube.backoff import failure_of
 from applecart.kube.cache import Change
 from applecart.kube.informer import Informer
-from applecart.kube.paces import failure_of
 from applecart.kube.predicates import beyond_status
 from applecart.kube.results import Outcome, Result
 from applecart.kube.workqueue import QueueClosed, WorkQueue

@@ -18,11 +18,11 @@ from applecart.api.meta import Key, Object, ObjectMeta
 from applecart.api.pods import ObjectReference
 from applecart.clock import Clock
 from applecart.errors import ApplecartError, Permanent
-from applecart.kube.backoff import Pace
+from applecart.kube.backoff import Backoff
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
 from applecart.kube.event_folding import REMEMBERED, Folding, Series, Subject
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.observe import published
 from applecart.observe.logs import logger
 from applecart.secrets import redact
@@ -31,7 +31,7 @@ LONGEST_MESSAGE_CHARS = 1024  # the API's limit for an Event
 LONGEST_NAME_CHARS = 253
 QUEUE_LENGTH = 1000  # about 1 MB of texts while the API is away; older ones say more about the cause than newer ones
 ATTEMPTS = 4  # each is itself retried for its deadline, so an Event is given up after about two minutes
-PACE = Pace(first_s=1.0, longest_s=10.0)
+PACE = Backoff(first_s=1.0, longest_s=10.0)
 NAMESPACE_OF_CLUSTER_SCOPED = "default"
 _NAME_OF_AN_OBJECT = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 

@@ -11,7 +11,7 @@ from applecart.api.meta import Object
 from applecart.errors import Transient
 from applecart.kube.client import Client
 from applecart.kube.errors import Conflict, NotFound
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 
 K = TypeVar("K", bound=Object)
 

@@ -17,7 +17,7 @@ import msgspec
 
 from applecart.api.meta import Key, Object
 from applecart.errors import ApplecartError
-from applecart.kube.backoff import Pace
+from applecart.kube.backoff import Backoff
 from applecart.kube.cache import Cache, Change, IndexFunction, Replacement
 from applecart.kube.client import PAGE_SIZE, Client
 from applecart.kube.codec import Frame
@@ -38,7 +38,7 @@ class Tuning(msgspec.Struct, frozen=True):
     watch_s: int = WATCH_S
     idle_s: float = IDLE_S
     relist_s: float = 3600.0  # belt and braces: a missed event would be repaired within the hour
-    pace: Pace = Pace(first_s=0.5, longest_s=30.0)
+    pace: Backoff = Backoff(first_s=0.5, longest_s=30.0)
 
 
 class Trouble(msgspec.Struct, frozen=True):

@@ -28,7 +28,7 @@ from applecart.kube.lease_decision import (
     renewed,
     taken,
 )
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.observe.logs import logger
 
 RELEASE_S = 5.0  # a clean exit must not hang on an API that is away; the lease runs out anyway

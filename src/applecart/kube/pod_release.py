@@ -15,7 +15,7 @@ from applecart.api.pods import Pod
 from applecart.errors import ApplecartError
 from applecart.kube.client import Client
 from applecart.kube.errors import Conflict, NotFound
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.stuck_pod_plan import Cause, Keep, Unstick
 
 AT_A_TIME = 32  # calls; more gain nothing on a kube-apiserver, fewer make 504 Pods slow over a slow line
@@ -24,7 +24,7 @@ ATTEMPTS = 4  # looks at a Pod that keeps changing; after these the next sweep o
 Judge = Callable[[Pod], Unstick | Keep]
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class ReleaseOutcome(msgspec.Struct, frozen=True):
     """What became of one Pod."""
 
     key: Key
@@ -36,12 +36,12 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 async def release_all(
-    client: Client, plan: Iterable[Unstick], judge: Judge, *, told: Callable[[Outcome], None] = lambda _: None
-) -> list[Outcome]:
+    client: Client, plan: Iterable[Unstick], judge: Judge, *, told: Callable[[ReleaseOutcome], None] = lambda _: None
+) -> list[ReleaseOutcome]:
     """Carry out a plan; one Pod that cannot be released keeps no other from it. `told` hears of each as it is done."""
     limit = asyncio.Semaphore(AT_A_TIME)
 
-    async def carry_out(step: Unstick) -> Outcome:
+    async def carry_out(step: Unstick) -> ReleaseOutcome:
         async with limit:
             try:
                 outcome = await release(client, step, judge)
@@ -53,7 +53,7 @@ async def release_all(
     return await asyncio.gather(*(carry_out(step) for step in plan))
 
 
-async def release(client: Client, step: Unstick, judge: Judge) -> Outcome:
+async def release(client: Client, step: Unstick, judge: Judge) -> ReleaseOutcome:
     verdict: Unstick | Keep = step
     for _ in range(ATTEMPTS):
         if isinstance(verdict, Keep):
@@ -63,17 +63,17 @@ async def release(client: Client, step: Unstick, judge: Judge) -> Outcome:
                 await client.delete(Pod, step.key, if_uid=step.uid, if_revision=verdict.revision, grace_s=0)
             else:
                 await _take_off(client, verdict)
-                return Outcome(step.key, step.uid, step.cause, True, held_by=verdict.others)
+                return ReleaseOutcome(step.key, step.uid, step.cause, True, held_by=verdict.others)
         except NotFound:
-            return Outcome(step.key, step.uid, step.cause, True)
+            return ReleaseOutcome(step.key, step.uid, step.cause, True)
         except Conflict:
             pass  # somebody wrote it first, or it is another Pod by now: look again
         try:
             pod = await client.get(Pod, step.key)
         except NotFound:
-            return Outcome(step.key, step.uid, step.cause, True)
+            return ReleaseOutcome(step.key, step.uid, step.cause, True)
         if pod.uid != step.uid:
-            return Outcome(step.key, step.uid, step.cause, True)
+            return ReleaseOutcome(step.key, step.uid, step.cause, True)
         verdict = judge(pod)
     return _not_released(step, "it keeps changing")
 
@@ -89,5 +89,5 @@ def _grace_is_over(pod: Pod) -> bool:
     return not pod.metadata.deletion_grace_period_seconds
 
 
-def _not_released(step: Unstick, because: str) -> Outcome:
-    return Outcome(step.key, step.uid, step.cause, False, because)
+def _not_released(step: Unstick, because: str) -> ReleaseOutcome:
+    return ReleaseOutcome(step.key, step.uid, step.cause, False, because)

@@ -11,7 +11,7 @@ import msgspec
 
 
 class Outcome(StrEnum):
-    """How a reconcile ended; a label value. The failures among them match `applecart.kube.paces.Failure`."""
+    """How a reconcile ended; a label value. The failures among them match `applecart.kube.backoff.Failure`."""
 
     DONE = "done"
     WAIT = "wait"

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from typing import TypeVar
 
 from applecart.clock import Clock
-from applecart.kube.paces import Failure, Paces
+from applecart.kube.backoff import Failure, FailureBackoffs
 from applecart.kube.results import Outcome
 from applecart.kube.workqueue import WorkQueue
 from applecart.observe.ages import Ages
@@ -95,9 +95,9 @@ class RecorderMetrics:
         self._events.of(self._component, outcome).inc()
 
 
-def measured_queue(name: str, clock: Clock, metrics: Metrics, *, paces: Paces = Paces()) -> WorkQueue[H]:  # noqa: B008
+def measured_queue(name: str, clock: Clock, metrics: Metrics, *, backoffs: FailureBackoffs = FailureBackoffs()) -> WorkQueue[H]:  # noqa: B008
     """A queue that exports everything about itself."""
     observer = QueueMetrics(metrics, name)
-    queue: WorkQueue[H] = WorkQueue(clock, paces=paces, observer=observer)
+    queue: WorkQueue[H] = WorkQueue(clock, backoffs=backoffs, observer=observer)
     observer.follow(queue)
     return queue

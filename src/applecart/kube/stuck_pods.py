@@ -18,7 +18,7 @@ from applecart.errors import ApplecartError
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
 from applecart.kube.metadata_only import MetadataClient, metadata_kind
-from applecart.kube.pod_release import AT_A_TIME, Outcome, release_all
+from applecart.kube.pod_release import AT_A_TIME, ReleaseOutcome, release_all
 from applecart.kube.stuck_pod_plan import AGENT_PATIENCE, Cause, is_held, judge, plan_unstick, suspected_nodes
 from applecart.observe.ages import Ages
 from applecart.observe.logs import logger
@@ -98,7 +98,7 @@ class Sweep:
                 log.exception("looking for stuck Pods failed unexpectedly, trying again")
             await asyncio.sleep(SWEEP_EVERY_S * (1 + JITTER * (self._clock.random.random() - 0.5)))
 
-    async def once(self) -> list[Outcome]:
+    async def once(self) -> list[ReleaseOutcome]:
         """One look; a Node must have been missing at an earlier one, a quarantine ago. Raises when the API cannot be read."""
         held = [pod for pod in await self._client.list(Pod, self._namespace) if is_held(pod)]
         self._track(held)
@@ -132,7 +132,7 @@ class Sweep:
         deleted_at = pod.metadata.deletion_timestamp
         return deleted_at is not None and self._clock.now() - deleted_at >= AGENT_PATIENCE
 
-    def _tell(self, outcome: Outcome) -> None:
+    def _tell(self, outcome: ReleaseOutcome) -> None:
         about = log.bind(outcome.key, uid=outcome.uid)
         if not outcome.released:
             about.warning("a stuck Pod could not be freed, trying again", because=outcome.because)

@@ -16,8 +16,8 @@ from typing import Generic, Protocol, TypeVar
 
 from applecart.clock import Clock
 from applecart.errors import ApplecartError
+from applecart.kube.backoff import Failure, FailureBackoffs, failure_of, requeue_after_s
 from applecart.kube.keyed_heap import KeyedHeap
-from applecart.kube.paces import Failure, Paces, failure_of, retry_after_s
 
 H = TypeVar("H", bound=Hashable)
 
@@ -39,9 +39,15 @@ class QueueObserver(Protocol):
 
 
 class WorkQueue(Generic[H]):
-    def __init__(self, clock: Clock, *, paces: Paces = Paces(), observer: QueueObserver | None = None) -> None:  # noqa: B008
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        backoffs: FailureBackoffs = FailureBackoffs(),  # noqa: B008 (frozen)
+        observer: QueueObserver | None = None,
+    ) -> None:
         self._clock = clock
-        self._paces = paces
+        self._backoffs = backoffs
         self._observer = observer
         self._ready: KeyedHeap[H] = KeyedHeap()  # by -priority
         self._ready_since: dict[H, float] = {}
@@ -99,7 +105,7 @@ class WorkQueue(Generic[H]):
         """Work on the key again after the backoff of this failure; how many seconds that is."""
         failure = failure_of(error)
         self._failures[key] = failures = self._failures.get(key, 0) + 1
-        delay_s = retry_after_s(error, failures, self._paces, self._clock.random)
+        delay_s = requeue_after_s(error, failures, self._backoffs, self._clock.random)
         if self._observer:
             self._observer.retried(failure)
         if key in self._unless_failed:

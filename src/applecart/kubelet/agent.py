@@ -15,7 +15,7 @@ from applecart.api.pods import Pod
 from applecart.api.reasons import kubelet as reasons
 from applecart.clock import Clock
 from applecart.errors import ApplecartError
-from applecart.kube.backoff import Pace
+from applecart.kube.backoff import Backoff
 from applecart.kube.client import Client
 from applecart.kube.controller import Controller
 from applecart.kube.informer import Informer
@@ -39,7 +39,7 @@ from applecart.tart.mac import Mac
 
 WORKERS = 32  # a Pod's look is short; many that must go at once, as after an outage, go side by side
 DEADLINE_S = 900.0  # of one look: a VM that must be asked, cut off, killed and deleted, each with its own deadline
-SETTLE_PACE = Pace(first_s=5.0, longest_s=300.0)
+SETTLE_PACE = Backoff(first_s=5.0, longest_s=300.0)
 
 log = logger(__name__)
 Work = Callable[[], Coroutine[Any, Any, object]]

@@ -3,8 +3,8 @@
 import os
 from collections.abc import Callable
 
-from applecart.api.fixed_names import KUBELET_EVENT_SOURCE
 from applecart.api.pods import Pod
+from applecart.api.well_known_names import KUBELET_EVENT_SOURCE
 from applecart.clock import Clock
 from applecart.errors import BadInput
 from applecart.kube.client import Client

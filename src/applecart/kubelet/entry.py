@@ -55,7 +55,7 @@ class Lifetime(msgspec.Struct, frozen=True):
     expires_at: datetime
 
 
-class Entry(msgspec.Struct, frozen=True):
+class JournalEntry(msgspec.Struct, frozen=True):
     uid: str
     namespace: str
     name: str

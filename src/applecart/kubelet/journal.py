@@ -15,7 +15,7 @@ import msgspec
 
 from applecart.errors import Transient
 from applecart.kubelet.ballast import Ballast
-from applecart.kubelet.entry import Entry, Stage
+from applecart.kubelet.entry import JournalEntry, Stage
 from applecart.observe.logs import logger
 from applecart.tart.files import Files
 
@@ -25,7 +25,7 @@ _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}")  # becomes a folder's name, so nothing else may
 
 log = logger(__name__)
-_decode = msgspec.json.Decoder(Entry).decode
+_decode = msgspec.json.Decoder(JournalEntry).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -41,19 +41,19 @@ class Journal:
     def __init__(self, state: Path, files: Files) -> None:
         self._folder = state / "pods"
         self._files = files
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, JournalEntry] = {}
         files.make_folder(self._folder)
         for found in sorted(self._folder.iterdir()):
             self._read(found)
         self._ballast = Ballast(state, files)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[JournalEntry]:
         return iter(list(self._entries.values()))
 
-    def get(self, uid: str) -> Entry | None:
+    def get(self, uid: str) -> JournalEntry | None:
         return self._entries.get(uid)
 
-    def write(self, entry: Entry) -> Entry:
+    def write(self, entry: JournalEntry) -> JournalEntry:
         if self._entries.get(entry.uid) == entry:
             return entry
         try:
@@ -78,23 +78,23 @@ class Journal:
             raise ValueError(f"{uid!r} is not the uid of a Pod")
         return self._folder / uid
 
-    def run_folder(self, entry: Entry) -> Path:
+    def run_folder(self, entry: JournalEntry) -> Path:
         return self.folder(entry.uid) / f"run-{entry.run}"
 
-    def _store_without_ballast(self, entry: Entry) -> None:
+    def _store_without_ballast(self, entry: JournalEntry) -> None:
         log.warning("the disk is full: the ballast was given up to write down the end of a Pod", object=entry.key)
         try:
             self._store(entry)
         except OSError as error:
             raise (self._full(entry) if error.errno in _DISK_FULL else error) from None
 
-    def _store(self, entry: Entry) -> None:
+    def _store(self, entry: JournalEntry) -> None:
         folder = self.folder(entry.uid)
         if not folder.is_dir():  # a new Pod, or somebody removed it: that must not keep the end of a Pod from being told
             self._files.make_folder(folder)
         self._files.write(folder / ENTRY_FILE, _encode(entry))
 
-    def _full(self, entry: Entry) -> JournalFull:
+    def _full(self, entry: JournalEntry) -> JournalFull:
         return JournalFull(
             f"the disk with {self._folder} is full, so what becomes of Pod {entry.key} cannot be written down and it waits; "
             "free some space there, for example by deleting VMs and images that nobody needs"
@@ -119,6 +119,6 @@ class Journal:
             self._entries[entry.uid] = entry
 
 
-def _leads_to_room(entry: Entry) -> bool:
+def _leads_to_room(entry: JournalEntry) -> bool:
     """Whether the VM may go once this is written."""
     return entry.exit is not None or entry.stage is Stage.REMOVED

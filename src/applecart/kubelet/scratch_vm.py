@@ -14,7 +14,7 @@ from pathlib import Path
 
 from applecart.clock import Clock
 from applecart.errors import ApplecartError
-from applecart.kube.backoff import Pace
+from applecart.kube.backoff import Backoff
 from applecart.kubelet.garbage.tombstones import Tombstones
 from applecart.kubelet.goldens import Golden
 from applecart.kubelet.node.health import NothingFoundOut
@@ -37,7 +37,7 @@ STOP_GRACE_S = 10  # nobody works in it
 ENDS_WITHIN_S = 30.0  # after it was told to stop
 LEAVES_WITHIN_S = 15.0  # launchd kills an agent that takes 20 s to end
 TIDY_EVERY_S = 30.0  # costs a look at two files when nothing is left
-TIDY_PACE = Pace(first_s=30.0, longest_s=300.0)
+TIDY_PACE = Backoff(first_s=30.0, longest_s=300.0)
 LOG_TAIL_BYTES = 4096
 VM_PREFIX = "applecart-scratch-"
 LONGEST_VM_NAME = 63  # as for the VMs of Pods; a host has one node, so what is cut off tells nothing apart

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from applecart import observe
 from applecart.errors import BadInput
-from applecart.observe.doors import IDLE_S, Door, server_log
+from applecart.observe.connection_limit import IDLE_S, LimitedListener, server_log
 from applecart.observe.log_format import sentence
 from applecart.observe.metrics import CONTENT_TYPE, Metrics
 from applecart.secrets import redact
@@ -80,7 +80,7 @@ class ObserveServer:
         await runner.setup()
         try:
             assert runner.server is not None
-            self._door = await Door.open(runner.server, self.host, self.port)
+            self._listener = await LimitedListener.open(runner.server, self.host, self.port)
         except (OSError, OverflowError) as error:
             await runner.cleanup()
             reason = getattr(error, "strerror", None) or error
@@ -88,12 +88,12 @@ class ObserveServer:
                 f"cannot serve {self._what} on {self.host}:{self.port} ({reason}); choose another address or port{self._flag}"
             ) from None
         self._runner = runner
-        self.addresses = self._door.addresses
+        self.addresses = self._listener.addresses
         self.port = self.addresses[0][1]
 
     async def stop(self) -> None:
         if self._runner is not None:
-            self._door.close()
+            self._listener.close()
             runner, self._runner = self._runner, None
             await runner.cleanup()
 

@@ -8,7 +8,7 @@ from applecart.api.meta import Key
 from applecart.cli.pods.survey import Scope, Survey
 from applecart.cli.pods.unstick_text import HEADINGS, findings, results, table
 from applecart.clock import EPOCH
-from applecart.kube.pod_release import Outcome
+from applecart.kube.pod_release import ReleaseOutcome
 from applecart.kube.stuck_pod_plan import Cause, Keep, judge
 from tests.kube.stuck import THEIRS, held_pod
 
@@ -40,7 +40,7 @@ def test_what_is_found_nowhere_is_said_with_where_was_looked() -> None:
 
 
 def test_what_is_still_there_is_told_with_what_holds_it() -> None:
-    outcomes = [Outcome(Key("test", name), f"uid-{name}", Cause.FINISHED, released=True) for name in ("a", "b", "c")]
+    outcomes = [ReleaseOutcome(Key("test", name), f"uid-{name}", Cause.FINISHED, released=True) for name in ("a", "b", "c")]
     left = [held_pod("a", finalizers=(THEIRS, VM_CLEANUP)), held_pod("b", finalizers=())]
     assert results(outcomes, left, 0.25).splitlines() == [
         f"test/a is still there: held by {THEIRS}, {VM_CLEANUP}",

@@ -12,7 +12,7 @@ from applecart.cli.up.macs import mac_names, retire, until_ready
 from applecart.clock import Clock
 from applecart.kube.client import Client
 from applecart.kube.errors import Forbidden, NotFound
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.sim.fleet import FleetMac
 from tests.kube.embedded_api import serving
 

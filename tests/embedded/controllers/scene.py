@@ -17,7 +17,7 @@ from applecart.kube.client import Client
 from applecart.kube.informer import Informer
 from applecart.kube.metadata_only import MetadataClient, metadata_kind
 from applecart.kube.owners import owner_reference
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 
 K = TypeVar("K", bound=Object)
 

@@ -11,7 +11,7 @@ from applecart.api.meta import ObjectMeta, micro_time
 from applecart.clock import Clock
 from applecart.embedded.controllers.real_ones import CONTROLLER_MANAGER_LEASE, real_controller_manager_runs
 from applecart.kube.client import Client
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from tests.embedded.controllers.stages import api_in_memory
 from tests.virtual_time import elapse
 

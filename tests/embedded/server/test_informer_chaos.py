@@ -22,13 +22,13 @@ from applecart.embedded.auth.user import MASTERS
 from applecart.embedded.trust.pki import load_or_create_authority, write_pair
 from applecart.errors import ApplecartError
 from applecart.kube.auth.credentials import NO_CREDENTIAL, FixedCredentials
-from applecart.kube.backoff import Pace
+from applecart.kube.backoff import Backoff
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.endpoint import Endpoint
 from applecart.kube.http import HttpTransport
 from applecart.kube.informer import Informer, Tuning
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.sim.wire import ChaosProxy
 from applecart.sim.wire_faults import Answer, Cut, Delay, Duplicate, HalfClose, LoseAnswer, RandomPlan, Stall
 from tests.embedded.server.power_cut_nursery import Nursery, nursery
@@ -44,7 +44,7 @@ WRITES_BETWEEN_KILLS = 150
 NAMESPACE = "default"
 NAMES = ("a", "b", "c", "d")
 KINDS = (Answer, LoseAnswer, Cut, HalfClose, Stall, Duplicate, Delay)
-IMPATIENT = Tuning(page_size=2, watch_s=5, idle_s=0.5, pace=Pace(first_s=0.01, longest_s=0.05))
+IMPATIENT = Tuning(page_size=2, watch_s=5, idle_s=0.5, pace=Backoff(first_s=0.01, longest_s=0.05))
 CALL_S = 5.0  # of the informer's calls: a stalled one is given up soon, a slow machine's is not
 LOOK_S = 0.2  # how long a schedule waits for the informer or the proxy to do something before its next move
 CONVERGES_WITHIN_S = 60.0

@@ -13,7 +13,7 @@ import pytest
 
 from applecart.api.core import ConfigMap
 from applecart.clock import SystemClock
-from applecart.kube.backoff import Pace
+from applecart.kube.backoff import Backoff
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.informer import Informer, Tuning
@@ -27,7 +27,7 @@ WRITERS = 32
 MOMENTS = ("never", "before", "during", "after")  # never: the test kills, between any two of its own steps
 MOST_ACKNOWLEDGED = 150  # writes of a round, before the test kills
 MOST_COMMITS = 12
-IMPATIENT = Tuning(watch_s=60, pace=Pace(first_s=0.01, longest_s=0.05))
+IMPATIENT = Tuning(watch_s=60, pace=Backoff(first_s=0.01, longest_s=0.05))
 CONVERGES_WITHIN_S = 60.0
 STOPPED_BY_KILL = -signal.SIGKILL
 

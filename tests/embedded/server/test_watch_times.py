@@ -13,7 +13,7 @@ from applecart.clock import Clock
 from applecart.embedded.server.server import RunningApi
 from applecart.embedded.server.watching import BOOKMARK_BEFORE_END_S, BOOKMARK_EVERY_S, LONGEST_S, SHORTEST_S
 from applecart.kube.client import Client
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.transport import Request
 from tests.kube.embedded_api import define, forget, serving
 from tests.kube.objects import config_map, pod

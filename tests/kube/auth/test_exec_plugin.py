@@ -16,7 +16,7 @@ from applecart.errors import BadInput, DeadlineExceeded
 from applecart.kube.auth import exec_plugin as module
 from applecart.kube.auth.exec_plugin import ExecCredentials
 from applecart.kube.auth.exec_protocol import V1, ExecFields, ExecPluginFailed, exec_plugin
-from applecart.kube.auth.kubeconfig_entry import Entry
+from applecart.kube.auth.kubeconfig_entry import KubeconfigEntry
 
 pytestmark = pytest.mark.real_time
 
@@ -43,7 +43,7 @@ class Script:
         self.write(f'cat "{self.folder}/answer"')
 
     def credentials(self, deadline_s: float = 30, **fields: Any) -> ExecCredentials:
-        entry = Entry("user", "robot", self.folder / "config", {})
+        entry = KubeconfigEntry("user", "robot", self.folder / "config", {})
         wanted = msgspec.convert({"apiVersion": V1, "command": "./plugin", **fields}, ExecFields)
         return ExecCredentials(exec_plugin(wanted, entry, {}), self._clock, ENVIRON, deadline_s=deadline_s)
 

@@ -25,11 +25,11 @@ from applecart.kube.auth.exec_protocol import (
     refresh_at,
     shown_stderr,
 )
-from applecart.kube.auth.kubeconfig_entry import Entry
+from applecart.kube.auth.kubeconfig_entry import KubeconfigEntry
 from applecart.kube.endpoint import Endpoint
 from tests.kube.kubeconfigs import b64
 
-ENTRY = Entry("user", "robot", Path("/fleet/config"), {})
+ENTRY = KubeconfigEntry("user", "robot", Path("/fleet/config"), {})
 PLACE = 'the exec plugin aws (field exec.command of user "robot" in /fleet/config)'
 ENDPOINT = Endpoint(server="https://a:6443", server_from="a test", ca_pem="-----BEGIN", tls_server_name="api.test")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

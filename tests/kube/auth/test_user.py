@@ -9,7 +9,7 @@ from applecart.clock import Clock, SystemClock
 from applecart.errors import BadInput
 from applecart.kube.auth.credentials import REREAD_AFTER_S, Credential, Credentials
 from applecart.kube.auth.exec_plugin import ExecCredentials
-from applecart.kube.auth.kubeconfig_entry import Entry
+from applecart.kube.auth.kubeconfig_entry import KubeconfigEntry
 from applecart.kube.auth.user import credentials_of
 from tests.kube.kubeconfigs import b64
 from tests.virtual_time import elapse
@@ -20,7 +20,7 @@ EXEC = {"apiVersion": "client.authentication.k8s.io/v1", "command": "plugin"}
 
 
 def credentials(folder: Path, fields: Any, clock: Clock) -> Credentials:
-    return credentials_of(Entry("user", "robot", folder / "config", fields), {}, clock, {})
+    return credentials_of(KubeconfigEntry("user", "robot", folder / "config", fields), {}, clock, {})
 
 
 async def credential(folder: Path, fields: Any, clock: Clock) -> Credential:

@@ -18,7 +18,7 @@ from applecart.api.pods import FAILED, SUCCEEDED, Pod
 from applecart.clock import Clock
 from applecart.kubelet.cache.digest import inventory
 from applecart.kubelet.cache.volumes import CacheVolumes
-from applecart.kubelet.entry import Entry, Exit, Stage
+from applecart.kubelet.entry import Exit, JournalEntry, Stage
 from applecart.kubelet.guest.share import GuestShare
 from applecart.kubelet.metrics import CacheMetrics
 from applecart.observe.metrics import Metrics
@@ -53,7 +53,7 @@ class Host:
     mac: SimulatedMac
     cap_gib: int = CAP_GIB
     cas_gib: int = 0
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, JournalEntry] = field(default_factory=dict)
     metrics: Metrics = field(default_factory=Metrics)
     skipped: list[str] = field(default_factory=list)
 
@@ -69,25 +69,25 @@ class Host:
             cas_gib=self.cas_gib, entries=lambda: self.entries.values(),
         )  # fmt: skip
 
-    def entry(self, name: str = "job-1") -> Entry:
+    def entry(self, name: str = "job-1") -> JournalEntry:
         """A Pod in the journal, with its share staged."""
-        entry = Entry(f"uid-{name}", "ci", name, f"ci-{name}", Stage.BOOTING, self.clock.now())
+        entry = JournalEntry(f"uid-{name}", "ci", name, f"ci-{name}", Stage.BOOTING, self.clock.now())
         self.entries[entry.uid] = entry
         if not (self.share(entry).status_folder).exists():
             self.share(entry).stage({}, "mac-1")
         return entry
 
-    def share(self, entry: Entry) -> GuestShare:
+    def share(self, entry: JournalEntry) -> GuestShare:
         return GuestShare(self.folder / "userdata", entry.vm, Files())
 
-    def status(self, entry: Entry) -> Path:
+    def status(self, entry: JournalEntry) -> Path:
         return self.share(entry).status_folder
 
-    def told(self, entry: Entry, name: str) -> str | None:
+    def told(self, entry: JournalEntry, name: str) -> str | None:
         path = self.status(entry) / name
         return path.read_text() if path.exists() else None
 
-    def branch_image(self, entry: Entry) -> Path:
+    def branch_image(self, entry: JournalEntry) -> Path:
         return self.root / "branches" / entry.uid / "cache.sparseimage"
 
     def image(self, path: Path) -> dict[str, int] | None:
@@ -106,7 +106,9 @@ class Host:
         write_image(self.master(account), Image(files, size_bytes))
         self.master(account).with_name("master.generation").write_text(str(generation))
 
-    def put_head(self, entry: Entry, files: dict[str, int], generation: int, digest: str = "", **remote: object) -> Remote:
+    def put_head(
+        self, entry: JournalEntry, files: dict[str, int], generation: int, digest: str = "", **remote: object
+    ) -> Remote:
         """What dispatch tells the guest, and the object behind it."""
         size_bytes = remote.pop("size_bytes", GIB)
         found = Remote(Image(files, size_bytes), **remote)  # type: ignore[arg-type]
@@ -127,7 +129,7 @@ class Host:
         save(self.mac.home / "faults.json", Faults(list(faults)))
 
     def guest_ends(
-        self, entry: Entry, files: dict[str, int] | None = None, result: str = "accepted 7", dirty: str = "1"
+        self, entry: JournalEntry, files: dict[str, int] | None = None, result: str = "accepted 7", dirty: str = "1"
     ) -> None:
         """The job is over: the cache was used, measured and published."""
         if files is not None:
@@ -139,7 +141,7 @@ class Host:
     def counted(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(f"tart_kubelet_cache_volume_{name}", labels) or 0.0
 
-    async def a_job(self, volumes: CacheVolumes, name: str = "job-1", account: str = ACCOUNT, **more: str) -> Entry:
+    async def a_job(self, volumes: CacheVolumes, name: str = "job-1", account: str = ACCOUNT, **more: str) -> JournalEntry:
         """A VM that was started and whose job is committed and has its cache."""
         entry = self.entry(name)
         await volumes.attach(entry, self.share(entry), self.skipped.append)

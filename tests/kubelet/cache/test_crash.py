@@ -10,7 +10,7 @@ import pytest
 
 from applecart.clock import Clock
 from applecart.kubelet.cache.volumes import CacheVolumes
-from applecart.kubelet.entry import Entry
+from applecart.kubelet.entry import JournalEntry
 from applecart.sim.cache_tools import read_image
 from tests.kubelet.cache.stage import CLEAN, Host, binaries, cas, host, pod
 from tests.kubelet.killing import AgentKilled, Kill, KillableFiles, KillableMac
@@ -24,7 +24,7 @@ class Lives:
 
     def __init__(self, here: Host) -> None:
         self.here = here
-        self.entry: Entry = here.entry()
+        self.entry: JournalEntry = here.entry()
         self.stage = 0
         self.stages = (self.attach, self.give, self.finish)
 

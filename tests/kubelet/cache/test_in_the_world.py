@@ -12,7 +12,7 @@ from applecart.api.meta import Key, ObjectMeta
 from applecart.api.nodes import Node
 from applecart.api.pods import SUCCEEDED, Pod, PodSpec
 from applecart.clock import Clock
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kubelet.cache import walk
 from tests.kubelet.world import IMAGE, NAMESPACE, NODE, World, world
 

@@ -10,7 +10,7 @@ from applecart.api.names import pod_vm
 from applecart.api.pods import Pod, PodSpec
 from applecart.clock import Clock
 from applecart.kube.client import Client
-from applecart.kubelet.entry import Entry, Stage
+from applecart.kubelet.entry import JournalEntry, Stage
 from applecart.kubelet.garbage.collect import Collector
 from applecart.kubelet.garbage.look import Look, PodSource, pods_on
 from applecart.kubelet.journal import Journal
@@ -69,9 +69,9 @@ class CollectingHost(Agent):
         self.files.write(self.userdata / vm / "tuist.env", b"KEY=value\n")
         return vm
 
-    def enter(self, uid: str, stage: Stage, name: str = "") -> Entry:
+    def enter(self, uid: str, stage: Stage, name: str = "") -> JournalEntry:
         vm = pod_vm("ci", name or uid)
-        return self.journal.write(Entry(uid, "ci", name or uid, vm, stage, self.clock.now(), IMAGE))
+        return self.journal.write(JournalEntry(uid, "ci", name or uid, vm, stage, self.clock.now(), IMAGE))
 
     async def make_golden(self, image: str, idle: timedelta = timedelta()) -> str:
         """A golden that nobody used for that long."""

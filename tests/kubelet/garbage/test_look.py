@@ -10,7 +10,7 @@ from applecart.api.meta import Key
 from applecart.api.pods import Pod
 from applecart.clock import Clock
 from applecart.kube.client import Client
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kubelet.entry import Stage
 from applecart.sim.mac import SimulatedMac
 from applecart.tart.mac import Disk

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from applecart.api.authentication import TokenReview, TokenReviewSpec
 from applecart.api.containers import Container
 from applecart.api.core import ServiceAccount
-from applecart.api.fixed_names import DISPATCH_AUDIENCE
 from applecart.api.meta import ObjectMeta
 from applecart.api.pods import Pod, PodSpec
+from applecart.api.well_known_names import DISPATCH_AUDIENCE
 from applecart.clock import EPOCH, Clock, VirtualClock
 from applecart.kube.client import Client
 from applecart.kube.errors import Conflict

@@ -10,7 +10,7 @@ from applecart.api.core import Secret
 from applecart.api.meta import Key, ObjectMeta, OwnerReference
 from applecart.api.pods import FAILED, PENDING, RUNNING, Pod, PodSpec
 from applecart.clock import Clock
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kubelet.main import run
 from tests.kubelet.incidents.scene import calls, delete, events, scene, told, waiting_reason
 from tests.kubelet.world import IMAGE, NAMESPACE, NODE, World, vm_pod

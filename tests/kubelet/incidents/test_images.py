@@ -11,7 +11,7 @@ from applecart.api.meta import Key
 from applecart.api.names import golden_vm
 from applecart.api.pods import RUNNING, SUCCEEDED, Pod
 from applecart.clock import Clock, VirtualClock
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kubelet.entry import Stage
 from applecart.sim.mac import Call
 from applecart.sim.tart.faults import Fault

@@ -9,7 +9,7 @@ from applecart.api.finalizers import VM_CLEANUP
 from applecart.api.meta import Key
 from applecart.api.pods import FAILED, PENDING, RUNNING, SUCCEEDED, Pod
 from applecart.clock import Clock
-from applecart.kube.patches import Strategic
+from applecart.kube.patch import Strategic
 from applecart.kube.transport import Request
 from applecart.sim.tart.faults import Fault
 from applecart.sim.tart.guest_rules import Rule

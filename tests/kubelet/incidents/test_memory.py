@@ -9,7 +9,7 @@ import pytest
 from applecart.api.meta import Key
 from applecart.api.pods import FAILED, RUNNING, SUCCEEDED, Pod
 from applecart.clock import Clock
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.sim.tart.faults import Fault
 from tests.kubelet.incidents.scene import delete, go_wrong, job, scene, terminated, vm_pid
 from tests.kubelet.killing import KillableFiles

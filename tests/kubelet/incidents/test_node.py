@@ -10,7 +10,7 @@ from applecart.api.names import golden_label
 from applecart.api.nodes import Node
 from applecart.api.pods import RUNNING
 from applecart.clock import Clock
-from applecart.kube.patches import Strategic
+from applecart.kube.patch import Strategic
 from applecart.kube.stuck_pods import Sweep
 from applecart.sim.tart.faults import Fault
 from applecart.sim.tart.guest_rules import Rule

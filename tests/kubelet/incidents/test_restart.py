@@ -7,7 +7,7 @@ import pytest
 from applecart.api.meta import Key
 from applecart.api.pods import FAILED, RUNNING, SUCCEEDED, Pod
 from applecart.clock import Clock
-from applecart.kube.patches import Strategic
+from applecart.kube.patch import Strategic
 from applecart.kube.transport import Request
 from tests.kube.faults import Fault as WireFault
 from tests.kube.faults import Says

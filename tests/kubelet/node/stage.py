@@ -11,13 +11,13 @@ from applecart.api.reasons import kubelet as reasons
 from applecart.clock import Clock
 from applecart.kube.client import Client
 from applecart.kubelet.node.advertised import Advertised, LabelSource
-from applecart.kubelet.node.conditions import Findings, Outcome, node_conditions
+from applecart.kubelet.node.conditions import CheckState, Findings, node_conditions
 from applecart.kubelet.node.desired import Offer
 from applecart.kubelet.node.facts import Facts
 from applecart.kubelet.node.keeper import NodeKeeper
 from applecart.tart.mac import Disk
 
-WELL = Outcome("tart", reasons.TART_NOT_ANSWERING, "run `tart list`", was_well=True)
+WELL = CheckState("tart", reasons.TART_NOT_ANSWERING, "run `tart list`", was_well=True)
 
 
 class Stage:

@@ -10,15 +10,15 @@ from applecart.api.meta import ObjectMeta
 from applecart.api.nodes import Node, NodeCondition, NodeStatus
 from applecart.api.reasons import kubelet as reasons
 from applecart.clock import EPOCH
-from applecart.kubelet.node.conditions import FAILURES_NEEDED, Findings, Outcome, node_conditions
+from applecart.kubelet.node.conditions import FAILURES_NEEDED, CheckState, Findings, node_conditions
 from applecart.tart.mac import Disk
 
-TART = Outcome("tart", reasons.TART_NOT_ANSWERING, "run `tart list`")
-GUI = Outcome("gui-session", reasons.NO_GUI_SESSION, "log in")
-SCRATCH = Outcome("scratch-vm", reasons.SCRATCH_VM_FAILED, "see the log", is_awaited=False)
+TART = CheckState("tart", reasons.TART_NOT_ANSWERING, "run `tart list`")
+GUI = CheckState("gui-session", reasons.NO_GUI_SESSION, "log in")
+SCRATCH = CheckState("scratch-vm", reasons.SCRATCH_VM_FAILED, "see the log", is_awaited=False)
 
 
-def looks(outcome: Outcome, *faults: str) -> Outcome:
+def looks(outcome: CheckState, *faults: str) -> CheckState:
     for number, fault in enumerate(faults):
         outcome = outcome.after(fault, EPOCH + number * timedelta(seconds=30))
     return outcome
@@ -33,7 +33,7 @@ def node_that_says(type_: str, status: str, message: str = "", reason: str = "Be
     return Node(metadata=ObjectMeta(name="mac-1"), status=NodeStatus(conditions=(condition,)))
 
 
-def ready(*outcomes: Outcome, is_start_over: bool = False, node: Node | None = None) -> NodeCondition:
+def ready(*outcomes: CheckState, is_start_over: bool = False, node: Node | None = None) -> NodeCondition:
     return said("Ready", Findings(outcomes=outcomes, is_start_over=is_start_over), node)
 
 
@@ -69,7 +69,7 @@ def test_the_time_of_a_failure_is_that_of_its_first_look() -> None:
 
 
 @pytest.mark.parametrize("silent", [TART, looks(TART, "first look failed")])
-def test_right_after_a_start_a_node_says_what_it_said_before(silent: Outcome) -> None:
+def test_right_after_a_start_a_node_says_what_it_said_before(silent: CheckState) -> None:
     """An agent that is restarted must not take its host out of service, nor promise what it has not seen."""
     for status in ("True", "False"):
         assert ready(silent, node=node_that_says("Ready", status)).reason == "Before"

@@ -12,9 +12,9 @@ from applecart.api.nodes import Node, NodeSpec, Taint
 from applecart.api.reasons import kubelet as reasons
 from applecart.clock import Clock
 from applecart.kube.client import Client
-from applecart.kube.patches import Merge, Strategic
+from applecart.kube.patch import Merge, Strategic
 from applecart.kube.transport import Request
-from applecart.kubelet.node.conditions import Outcome
+from applecart.kubelet.node.conditions import CheckState
 from applecart.kubelet.node.desired import Offer
 from applecart.tart.mac import Disk
 from tests.kube.embedded_api import serving
@@ -220,7 +220,7 @@ async def test_the_identity_of_another_machine_is_told_and_never_overwritten(wor
 
 async def test_a_sick_host_says_so_and_gets_well_without_an_old_message(world: World) -> None:
     """Weakness 22: a host without Tart stayed Ready."""
-    sick = Outcome("tart", reasons.TART_NOT_ANSWERING, "run it", fault="no answer", failures=2, since=world.clock.now())
+    sick = CheckState("tart", reasons.TART_NOT_ANSWERING, "run it", fault="no answer", failures=2, since=world.clock.now())
     async with running(world.stage.keeper.run):
         await elapse(2)
         well = world.stage.findings

@@ -17,7 +17,7 @@ from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.errors import NotFound
 from applecart.kube.informer import Informer
-from applecart.kube.patches import Merge, Strategic
+from applecart.kube.patch import Merge, Strategic
 from applecart.kube.transport import Request, Response, Stream, Transport
 from applecart.kubelet.node.desired import Offer
 from applecart.kubelet.node.lease import NAMESPACE, NodeLease

@@ -17,7 +17,7 @@ from applecart.api.nodes import NodeCondition
 from applecart.api.pods import RUNNING, SUCCEEDED
 from applecart.clock import Clock, VirtualClock, run_virtual
 from applecart.kube.errors import NotFound
-from applecart.kubelet.node.conditions import Outcome
+from applecart.kubelet.node.conditions import CheckState
 from applecart.sim.mac import Call
 from applecart.sim.tart.faults import Fault
 from applecart.sim.tart.guest_rules import Rule
@@ -51,7 +51,7 @@ async def until_ready_says(here: World, status: str, reason: str, within_s: floa
                 return ready
 
 
-def outcome(here: World) -> Outcome:
+def outcome(here: World) -> CheckState:
     assert here.agent is not None
     assert here.agent.registration is not None
     return next(each for each in here.agent.registration.health.outcomes if each.name == "scratch-vm")

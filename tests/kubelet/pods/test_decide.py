@@ -8,7 +8,7 @@ from applecart.api import finalizers
 from applecart.api.meta import ObjectMeta
 from applecart.api.pods import FAILED, PENDING, RUNNING, SUCCEEDED, Pod, PodStatus
 from applecart.clock import EPOCH
-from applecart.kubelet.entry import Entry, Exit, Stage
+from applecart.kubelet.entry import Exit, JournalEntry, Stage
 from applecart.kubelet.pods.decide import Act, next_act
 
 EXIT = Exit("Succeeded", "TartRunExited", "", "Completed", 0)
@@ -27,12 +27,12 @@ def pod(phase: str, *, is_guarded: bool, is_deleted: bool) -> Pod:
     return Pod(metadata=meta, status=PodStatus(phase=phase))
 
 
-def entry(stage: Stage | None) -> Entry | None:
+def entry(stage: Stage | None) -> JournalEntry | None:
     if stage is None:
         return None
     has_ended = stage in (Stage.ENDED, Stage.PUBLISHED, Stage.REMOVED)
     exit = EXIT if has_ended else None
-    return Entry(uid="u1", namespace="ci", name="job-1", vm="ci-job-1", stage=stage, accepted_at=EPOCH, exit=exit)
+    return JournalEntry(uid="u1", namespace="ci", name="job-1", vm="ci-job-1", stage=stage, accepted_at=EPOCH, exit=exit)
 
 
 @pytest.mark.parametrize(("phase", "stage"), list(itertools.product(PHASES, STAGES)))

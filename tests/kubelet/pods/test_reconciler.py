@@ -5,7 +5,7 @@ from pathlib import Path
 from applecart.api.meta import Key
 from applecart.api.pods import RUNNING, Pod
 from applecart.clock import Clock
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.sim.tart.faults import Fault
 from tests.kubelet.incidents.scene import delete, events, go_wrong, scene, waiting_reason
 from tests.kubelet.world import NAMESPACE, World, vm_pod

@@ -18,8 +18,8 @@ from applecart.embedded.binaries.cluster import RealCluster
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.errors import Conflict, Invalid
-from applecart.kube.patches import Strategic
-from applecart.kubelet.entry import Entry, Exit, Stage, Trouble
+from applecart.kube.patch import Strategic
+from applecart.kubelet.entry import Exit, JournalEntry, Stage, Trouble
 from applecart.kubelet.pods.status import View, pod_status, refused_status, status_patch
 from applecart.kubelet.pods.trouble import never_ran
 from applecart.secrets import Secret
@@ -47,8 +47,8 @@ def pod(status: PodStatus | None = None, **spec: Any) -> Pod:
     )
 
 
-def entry(stage: Stage = Stage.ACCEPTED, **changes: Any) -> Entry:
-    known = Entry(uid="7f0c", namespace="ci", name="runner-1", vm="ci-runner-1", stage=stage, accepted_at=at(1.5))
+def entry(stage: Stage = Stage.ACCEPTED, **changes: Any) -> JournalEntry:
+    known = JournalEntry(uid="7f0c", namespace="ci", name="runner-1", vm="ci-runner-1", stage=stage, accepted_at=at(1.5))
     return msgspec.structs.replace(known, **changes)
 
 
@@ -242,7 +242,7 @@ async def client(clock: Clock) -> AsyncIterator[Client]:
         yield Client(running.transport(), clock)
 
 
-async def publish(client: Client, given: Pod, known: Entry, view: View, now: datetime) -> Pod:
+async def publish(client: Client, given: Pod, known: JournalEntry, view: View, now: datetime) -> Pod:
     """One pass of an agent: it must find nothing more to say afterwards."""
     patch = status_patch(given.status, pod_status(given, known, view, now), given.uid)
     if patch is not None:
@@ -322,7 +322,7 @@ ORDER = {PENDING: 0, RUNNING: 1, SUCCEEDED: 2, FAILED: 2}
 
 
 @given(st.lists(st.tuples(ENTRIES, VIEWS), min_size=1, max_size=8))
-def test_whatever_is_seen_a_status_is_complete_and_goes_forward(history: list[tuple[Entry, View]]) -> None:
+def test_whatever_is_seen_a_status_is_complete_and_goes_forward(history: list[tuple[JournalEntry, View]]) -> None:
     current = pod()
     for step, (known, view) in enumerate(history):
         before = current.status

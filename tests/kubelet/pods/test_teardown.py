@@ -8,7 +8,7 @@ import pytest
 from applecart.api.meta import Key
 from applecart.api.pods import FAILED, RUNNING, SUCCEEDED, Pod
 from applecart.clock import Clock
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.transport import Request
 from applecart.kubelet.agent import DEADLINE_S
 from applecart.kubelet.cache.volumes import CacheVolumes

@@ -11,8 +11,8 @@ from applecart.api.core import Namespace, ServiceAccount
 from applecart.api.meta import Key, ObjectMeta
 from applecart.api.pods import RUNNING, SUCCEEDED, Pod, PodSpec
 from applecart.clock import EPOCH, Clock
-from applecart.kube.patches import Merge
-from applecart.kubelet.entry import Entry, Stage
+from applecart.kube.patch import Merge
+from applecart.kubelet.entry import JournalEntry, Stage
 from applecart.kubelet.pods.vm_name import holder
 from applecart.kubelet.serve.log_options import LogOptions
 from applecart.kubelet.serve.logs import NoLog, open_log
@@ -188,8 +188,8 @@ async def test_a_pod_shows_no_log_of_the_next_with_its_vms_name(tmp_path: Path, 
         assert open_log(here.agent.guests, theirs, LogOptions(), clock)
 
 
-def entry(uid: str, key: Key, stage: Stage, golden: str = "") -> Entry:
-    return Entry(uid, key.namespace, key.name, names.pod_vm(*key), stage, EPOCH, golden=golden)
+def entry(uid: str, key: Key, stage: Stage, golden: str = "") -> JournalEntry:
+    return JournalEntry(uid, key.namespace, key.name, names.pod_vm(*key), stage, EPOCH, golden=golden)
 
 
 @pytest.mark.parametrize("first", [Stage.ACCEPTED, Stage.ENDED, Stage.REMOVED])
@@ -199,7 +199,7 @@ def test_of_those_that_share_a_name_one_has_it_and_all_others_wait_for_that_one(
     pods = [
         entry("1", FIRST, first),
         entry("2", SECOND, second, golden="" if second is Stage.ACCEPTED else "tuist-golden"),
-        Entry("3", "c", "i-a-b", VM, Stage.ACCEPTED, EPOCH),
+        JournalEntry("3", "c", "i-a-b", VM, Stage.ACCEPTED, EPOCH),
         entry("4", Key("ci", "other"), Stage.RUNNING),
     ]
     for journal in permutations(pods):

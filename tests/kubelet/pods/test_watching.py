@@ -11,8 +11,8 @@ from applecart.api.containers import ExecAction, Probe
 from applecart.api.meta import Key
 from applecart.api.pods import FAILED, RUNNING, SUCCEEDED, Pod
 from applecart.clock import Clock, VirtualClock
-from applecart.kube.patches import Merge
-from applecart.kubelet.entry import Entry
+from applecart.kube.patch import Merge
+from applecart.kubelet.entry import JournalEntry
 from applecart.kubelet.pods.stopping import POWER_BUTTON
 from applecart.kubelet.pods.watching import Watching
 from applecart.sim.tart.guest_rules import Rule
@@ -178,7 +178,7 @@ async def test_what_fails_beside_a_running_vm_keeps_its_class(
 ) -> None:
     """A full disk was told as "unhandled errors in a TaskGroup", which says nothing to anybody."""
 
-    async def fail(watching: Watching, entry: Entry) -> None:
+    async def fail(watching: Watching, entry: JournalEntry) -> None:
         await elapse(5)
         raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -22,7 +22,7 @@ from applecart.kubelet.probes.ask import (
     shown,
 )
 from applecart.kubelet.probes.checks import Check, ExecCheck, HttpCheck, Kind, Plan, TcpCheck
-from applecart.kubelet.probes.state import Answer, Outcome
+from applecart.kubelet.probes.state import Answer, ProbeResult
 from applecart.secrets import Registry, Secret, registering_in
 from applecart.tart.failures import TartFailed, TartHung, VmNotRunning
 from applecart.tart.mac import Ended, Mac
@@ -79,31 +79,31 @@ async def never_answer(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 
 @pytest.mark.real_time
 async def test_a_command_that_ends_with_zero_passes(clock: Clock) -> None:
-    assert await ask(ExecCheck(("/bin/sh", "-c", "echo fine")), clock) == Answer(Outcome.PASSED)
+    assert await ask(ExecCheck(("/bin/sh", "-c", "echo fine")), clock) == Answer(ProbeResult.PASSED)
 
 
 @pytest.mark.real_time
 async def test_a_command_that_ends_otherwise_fails_with_what_it_said(clock: Clock) -> None:
     said = await ask(ExecCheck(("/bin/sh", "-c", "echo no runner; echo at all >&2; exit 3")), clock)
-    assert said == Answer(Outcome.FAILED, "no runner at all")
+    assert said == Answer(ProbeResult.FAILED, "no runner at all")
 
 
 @pytest.mark.real_time
 async def test_a_command_that_says_nothing_fails_with_its_code(clock: Clock) -> None:
     said = await ask(ExecCheck(("/bin/sh", "-c", "exit 3")), clock)
-    assert said == Answer(Outcome.FAILED, "the command /bin/sh -c exit 3 ended with code 3")
+    assert said == Answer(ProbeResult.FAILED, "the command /bin/sh -c exit 3 ended with code 3")
 
 
 @pytest.mark.real_time
 async def test_a_command_that_hangs_is_killed_at_its_timeout_and_has_failed(clock: Clock) -> None:
     said = await ask(ExecCheck(("/bin/sh", "-c", "sleep 1000")), clock, timeout_s=1)
-    assert said == Answer(Outcome.FAILED, "the command /bin/sh -c sleep 1000 did not end within 1 s")
+    assert said == Answer(ProbeResult.FAILED, "the command /bin/sh -c sleep 1000 did not end within 1 s")
 
 
 @pytest.mark.parametrize("broken", [VmNotRunning("VM is not running"), TartFailed("no socket"), OSError("no fork")])
 @pytest.mark.real_time
 async def test_what_tart_or_the_host_could_not_do_is_no_failure_of_the_guest(clock: Clock, broken: Exception) -> None:
-    assert await ask(ExecCheck(("true",)), clock, broken=broken) == Answer(Outcome.UNKNOWN, str(broken))
+    assert await ask(ExecCheck(("true",)), clock, broken=broken) == Answer(ProbeResult.UNKNOWN, str(broken))
 
 
 class BusyTart:
@@ -117,16 +117,16 @@ class BusyTart:
 async def test_a_command_that_tart_did_not_even_begin_is_no_failure_of_the_guest(clock: Clock) -> None:
     plan = Plan(Kind.LIVENESS, ExecCheck(("true",)), 0, 10, 1, 1, 3, None)
     said = await Asker(ThisMac(), BusyTart()).ask(plan, "ci-runner", HERE)
-    assert said.outcome is Outcome.UNKNOWN
+    assert said.outcome is ProbeResult.UNKNOWN
     assert clock.monotonic() < TART_WAIT_S + 5
 
 
 @pytest.mark.real_time
 async def test_a_port_that_is_open_passes_and_one_that_is_closed_fails(clock: Clock) -> None:
     async with serving(never_answer) as port:
-        assert await ask(TcpCheck(port), clock) == Answer(Outcome.PASSED)
+        assert await ask(TcpCheck(port), clock) == Answer(ProbeResult.PASSED)
     said = await ask(TcpCheck(port), clock)
-    assert said.outcome is Outcome.FAILED
+    assert said.outcome is ProbeResult.FAILED
     assert str(port) in said.text
 
 
@@ -139,7 +139,7 @@ async def test_a_host_without_descriptors_is_no_failure_of_the_guest(clock: Cloc
     """I7 and I12: an agent that had run out of files would have ended every guest with a liveness probe."""
     with no_descriptors():
         said = await ask(check, clock)
-    assert said.outcome is Outcome.UNKNOWN
+    assert said.outcome is ProbeResult.UNKNOWN
     assert "Too many open files" in said.text
 
 
@@ -176,14 +176,14 @@ async def ask_odd(mac: OddMac, check: Check) -> Answer:
 @pytest.mark.parametrize(
     ("error", "outcome"),
     [
-        (Unreachable("refused"), Outcome.FAILED),
-        (DeadlineExceeded("silent"), Outcome.FAILED),
-        (Transient("/sbin/ifconfig cannot be started: Resource temporarily unavailable"), Outcome.UNKNOWN),
-        (BadInput("/sbin/ifconfig cannot be started: no such program"), Outcome.UNKNOWN),
-        (OSError("no fork"), Outcome.UNKNOWN),
+        (Unreachable("refused"), ProbeResult.FAILED),
+        (DeadlineExceeded("silent"), ProbeResult.FAILED),
+        (Transient("/sbin/ifconfig cannot be started: Resource temporarily unavailable"), ProbeResult.UNKNOWN),
+        (BadInput("/sbin/ifconfig cannot be started: no such program"), ProbeResult.UNKNOWN),
+        (OSError("no fork"), ProbeResult.UNKNOWN),
     ],
 )
-async def test_only_what_the_guest_did_is_its_failure(check: Check, error: Exception, outcome: Outcome) -> None:
+async def test_only_what_the_guest_did_is_its_failure(check: Check, error: Exception, outcome: ProbeResult) -> None:
     """I7 and I12: whatever went wrong on the way to a guest counted against it."""
     assert (await ask_odd(OddMac(error), check)).outcome is outcome
 
@@ -192,14 +192,14 @@ async def test_only_what_the_guest_did_is_its_failure(check: Check, error: Excep
 async def test_a_host_that_is_slow_to_connect_takes_nothing_of_the_guests_time(check: Check) -> None:
     """I12: the host's own lookup came off the second that a guest has by default."""
     good = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-    assert await ask_odd(OddMac(good, after_s=3.0, says_after_s=0.5), check) == Answer(Outcome.PASSED)
+    assert await ask_odd(OddMac(good, after_s=3.0, says_after_s=0.5), check) == Answer(ProbeResult.PASSED)
 
 
 @pytest.mark.parametrize("check", PORT_CHECKS, ids=["tcp", "http"])
 async def test_a_host_that_never_connects_holds_no_probe_and_is_no_failure(clock: Clock, check: Check) -> None:
     """I13."""
     said = await ask_odd(OddMac(b"", after_s=10_000), check)
-    assert said.outcome is Outcome.UNKNOWN
+    assert said.outcome is ProbeResult.UNKNOWN
     assert clock.monotonic() <= HOST_WAIT_S + 5
 
 
@@ -211,15 +211,15 @@ async def test_a_page_passes_by_its_status(clock: Clock, status: int, passes: bo
     raw = f"HTTP/1.1 {status} Whatever\r\nContent-Length: 0\r\n\r\n".encode()
     async with serving(answering(raw)) as port:
         said = await ask(HttpCheck(port, "/healthz", ()), clock)
-    failed = Answer(Outcome.FAILED, f"HTTP probe failed with statuscode: {status}")
-    assert said == (Answer(Outcome.PASSED) if passes else failed)
+    failed = Answer(ProbeResult.FAILED, f"HTTP probe failed with statuscode: {status}")
+    assert said == (Answer(ProbeResult.PASSED) if passes else failed)
 
 
 @pytest.mark.real_time
 async def test_a_guest_that_takes_the_connection_and_says_nothing_fails_at_the_timeout(clock: Clock) -> None:
     async with serving(never_answer) as port:
         said = await ask(HttpCheck(port, "/", ()), clock, timeout_s=1)
-    assert said == Answer(Outcome.FAILED, f"{HERE}:{port} did not answer within 1 s")
+    assert said == Answer(ProbeResult.FAILED, f"{HERE}:{port} did not answer within 1 s")
 
 
 @pytest.mark.parametrize("raw", [b"", b"\x00\xff" * 50, b"HTTP/1.1 two hundred\r\n\r\n", b"SSH-2.0-OpenSSH_9.9\r\n"])
@@ -227,7 +227,7 @@ async def test_a_guest_that_takes_the_connection_and_says_nothing_fails_at_the_t
 async def test_an_answer_that_is_not_http_is_a_failure_and_no_error(clock: Clock, raw: bytes) -> None:
     async with serving(answering(raw)) as port:
         said = await ask(HttpCheck(port, "/", ()), clock)
-    assert said.outcome is Outcome.FAILED
+    assert said.outcome is ProbeResult.FAILED
 
 
 @pytest.mark.real_time
@@ -252,7 +252,7 @@ async def test_a_secret_that_a_command_prints_is_in_no_answer(clock: Clock, tmp_
     token = Secret("ghs_0123456789abcdef")
     (tmp_path / "out").write_text(f"{'x' * 285} {token.reveal()}")
     said = await ask(ExecCheck(("/bin/sh", "-c", f"cat {tmp_path}/out; exit 1")), clock)
-    assert said.outcome is Outcome.FAILED
+    assert said.outcome is ProbeResult.FAILED
     assert token.reveal()[:10] not in said.text  # not even the part that fits
 
 
@@ -298,4 +298,4 @@ def test_secrets_that_shrink_to_a_mask_do_not_pull_half_of_another_into_sight() 
 @pytest.mark.real_time
 async def test_what_a_command_says_first_is_shown_although_it_says_more_than_anybody_reads(clock: Clock) -> None:
     said = await ask(ExecCheck(("/bin/sh", "-c", "echo; echo no disk; head -c 500000 /dev/zero; exit 1")), clock)
-    assert said == Answer(Outcome.FAILED, "no disk")
+    assert said == Answer(ProbeResult.FAILED, "no disk")

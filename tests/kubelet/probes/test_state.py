@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from applecart.kubelet.probes.checks import Kind, Plan, TcpCheck
-from applecart.kubelet.probes.state import Answer, Health, Outcome, ProbeState, health, unhealthy_event
+from applecart.kubelet.probes.state import Answer, Health, ProbeResult, ProbeState, health, unhealthy_event
 
-PASSED, FAILED, UNKNOWN = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
+PASSED, FAILED, UNKNOWN = ProbeResult.PASSED, ProbeResult.FAILED, ProbeResult.UNKNOWN
 WORDS = {"+": PASSED, "-": FAILED, "?": UNKNOWN}
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from applecart.api.names import is_golden_vm
-from applecart.kubelet.entry import Entry
+from applecart.kubelet.entry import JournalEntry
 from applecart.kubelet.journal import Journal
 from applecart.sim.tart.guest_life import Boot, read_boots, read_running
 from applecart.sim.tart.store import Store
@@ -114,7 +114,7 @@ class AgentProcess:
         """Without goldens, which stay."""
         return [name for name in self.store.local_names() if not is_golden_vm(name)]
 
-    def journal(self) -> list[Entry]:
+    def journal(self) -> list[JournalEntry]:
         return list(Journal(self.folder / "state", Files()))
 
     def last_words(self) -> str:

@@ -10,7 +10,7 @@ from applecart.api.containers import Container, EnvVar
 from applecart.api.meta import Key, ObjectMeta
 from applecart.api.pods import SUCCEEDED, Pod, PodSpec
 from applecart.kube.client import Client
-from applecart.kube.patches import Strategic
+from applecart.kube.patch import Strategic
 
 STUCK = 504  # of the outage
 AT_ONCE = 16

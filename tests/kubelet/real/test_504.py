@@ -14,7 +14,7 @@ from applecart.api import finalizers
 from applecart.api.meta import Key
 from applecart.api.pods import SUCCEEDED, Pod
 from applecart.kube.cache import Change
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.transport import Request
 from tests.kubelet.real.agent_process import AgentProcess
 from tests.kubelet.real.apis import Api, agent_user

@@ -9,11 +9,11 @@ import pytest
 from applecart.api import finalizers
 from applecart.api.coordination import Lease
 from applecart.api.events import Event
-from applecart.api.fixed_names import KUBELET_EVENT_SOURCE
 from applecart.api.meta import Key
 from applecart.api.node_access import NODE_LEASES
 from applecart.api.nodes import Node
 from applecart.api.pods import FAILED, RUNNING, SUCCEEDED, Pod
+from applecart.api.well_known_names import KUBELET_EVENT_SOURCE
 from applecart.embedded.binaries.cluster import RealCluster
 from applecart.sim.tart import guest_rules
 from tests.kubelet.real.apis import Api

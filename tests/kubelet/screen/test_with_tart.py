@@ -11,7 +11,7 @@ from applecart.api.meta import Key
 from applecart.api.pods import Pod, PodSpec
 from applecart.clock import Clock
 from applecart.kube.client import Client
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kubelet.screen.endpoint import LOOPBACK, ScreenLog
 from applecart.kubelet.screen.screens import Screens
 from applecart.secrets import Secret

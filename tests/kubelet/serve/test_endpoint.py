@@ -19,7 +19,7 @@ from applecart.kubelet.serve.endpoint import KubeletEndpoint
 from applecart.kubelet.serve.guests import State
 from applecart.kubelet.serve.tls import TlsFiles
 from applecart.kubelet.serve.upgrade import NO_UPGRADE
-from applecart.observe.doors import CONNECTIONS
+from applecart.observe.connection_limit import CONNECTIONS
 from applecart.tart.this_mac import ThisMac
 from tests.embedded.relay.stage import HOST, NODE, Trust, session_to
 from tests.kubelet.serve.agent_stage import AgentStage, agent_stage

@@ -24,7 +24,7 @@ from applecart.errors import BadInput
 from applecart.kube.client import Client
 from applecart.kube.discovery import Discovery, discover
 from applecart.kube.errors import AlreadyExists, MethodNotAllowed, NotFound
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.paths import collection_path, object_path
 from applecart.kube.transport import Request
 

@@ -19,7 +19,7 @@ from applecart.clock import Clock, SystemClock
 from applecart.errors import BadInput
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
-from applecart.kube.pod_release import Outcome, release_all
+from applecart.kube.pod_release import ReleaseOutcome, release_all
 
 STALE_AFTER_S = 5.0  # a person thought about it: a Node may be back meanwhile, so look again
 LOOK_EVERY_S = 0.5
@@ -133,7 +133,7 @@ class Progress:
         self._done = 0
         self._is_shown = sys.stderr.isatty()
 
-    def told(self, outcome: Outcome) -> None:
+    def told(self, outcome: ReleaseOutcome) -> None:
         self._done += 1
         if self._is_shown:
             click.echo(f"\rfreeing {self._done} of {self._whole}", nl=False, err=True)

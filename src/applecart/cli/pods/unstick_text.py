@@ -6,7 +6,7 @@ from datetime import datetime
 from applecart.api.pods import Pod
 from applecart.cli.pods.survey import Scope, Survey
 from applecart.kube.auth.expiry import spoken_age
-from applecart.kube.pod_release import Outcome
+from applecart.kube.pod_release import ReleaseOutcome
 from applecart.kube.stuck_pod_plan import Keep, Unstick
 
 HEADINGS = ("POD", "NODE", "PHASE", "DELETED", "BECAUSE")
@@ -35,7 +35,7 @@ def table(verdicts: Sequence[Unstick | Keep], now: datetime) -> list[str]:
     return ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def results(outcomes: Iterable[Outcome], remaining: Sequence[Pod], took_s: float) -> str:
+def results(outcomes: Iterable[ReleaseOutcome], remaining: Sequence[Pod], took_s: float) -> str:
     """What was done, and what is still there."""
     done = list(outcomes)
     freed = sum(outcome.released for outcome in done)

@@ -6,7 +6,7 @@ from applecart.api.apiextensions import CustomResourceDefinition
 from applecart.api.crd import DEFINITIONS, as_document
 from applecart.api.meta import Key
 from applecart.kube.client import Client
-from applecart.kube.patches import Apply
+from applecart.kube.patch import Apply
 
 ESTABLISHED_POLL_S = 0.1  # a new kind is served within a second
 

@@ -10,7 +10,7 @@ from applecart.api.core import ServiceAccount
 from applecart.api.meta import Object, ObjectMeta, document
 from applecart.embedded.auth.user import AUTHENTICATED, SERVICE_ACCOUNT_PREFIX, SERVICE_ACCOUNTS, User
 from applecart.kube.client import Client
-from applecart.kube.patches import Apply
+from applecart.kube.patch import Apply
 
 ACCOUNT_NAMESPACE = "kube-system"  # where nobody tries things out
 POD_NAMESPACE = "default"  # whose Secrets and tokens the agents may have, for Pods that name them

@@ -15,12 +15,12 @@ from applecart.embedded.controllers.namespaces.run import run_namespaces
 from applecart.embedded.controllers.scheduler.run import run_scheduler
 from applecart.embedded.controllers.service_accounts.run import run_tokens
 from applecart.embedded.controllers.service_accounts.tokens import Sign
-from applecart.kube.backoff import Pace
+from applecart.kube.backoff import Backoff
 from applecart.kube.client import Client
 from applecart.kube.informer import Tuning
 from applecart.observe.logs import logger
 
-PACE = Pace(first_s=1.0, longest_s=60.0)  # a controller fails as a whole only by a bug of ours: it must not become load
+PACE = Backoff(first_s=1.0, longest_s=60.0)  # a controller fails as a whole only by a bug of ours: it must not become load
 WELL_AFTER_S = 300.0  # one that ran so long is taken for well again
 
 log = logger(__name__)

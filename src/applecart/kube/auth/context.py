@@ -15,7 +15,7 @@ from applecart.errors import BadInput
 from applecart.kube.auth.credentials import NO_CREDENTIAL, Credentials, FixedCredentials
 from applecart.kube.auth.exec_protocol import cluster_info
 from applecart.kube.auth.kubeconfig import Kubeconfig
-from applecart.kube.auth.kubeconfig_entry import Entry, quoted
+from applecart.kube.auth.kubeconfig_entry import KubeconfigEntry, quoted
 from applecart.kube.auth.user import credentials_of
 from applecart.kube.endpoint import Endpoint, checked_url
 
@@ -72,7 +72,7 @@ def resolve(
     return Resolved(endpoint, credentials_of(user_entry, info, clock, environ))
 
 
-def _choose(config: Kubeconfig, context: str) -> Entry:
+def _choose(config: Kubeconfig, context: str) -> KubeconfigEntry:
     known = ", ".join(quoted(name) for name in config.contexts) or "none"
     if context:
         if context not in config.contexts:
@@ -88,7 +88,9 @@ def _choose(config: Kubeconfig, context: str) -> Entry:
     return config.contexts[current]
 
 
-def _named(entries: dict[str, Entry], name: str, asked_by: Entry | None, kind: str, config: Kubeconfig) -> Entry:
+def _named(
+    entries: dict[str, KubeconfigEntry], name: str, asked_by: KubeconfigEntry | None, kind: str, config: Kubeconfig
+) -> KubeconfigEntry:
     if name in entries:
         return entries[name]
     known = ", ".join(quoted(other) for other in entries) or "none"
@@ -97,13 +99,13 @@ def _named(entries: dict[str, Entry], name: str, asked_by: Entry | None, kind: s
     raise BadInput(f"{asked_by.field(kind)} names {quoted(name)}, which is not there; choose one of: {known}")
 
 
-def _namespace(entry: Entry, namespace: str) -> str:
+def _namespace(entry: KubeconfigEntry, namespace: str) -> str:
     if namespace and not _DNS_LABEL.fullmatch(namespace):
         raise BadInput(f"{entry.field('namespace')} is no namespace name; use lower-case letters, digits and dashes")
     return namespace or "default"
 
 
-def _endpoint(entry: Entry, fields: _ClusterFields, namespace: str) -> Endpoint:
+def _endpoint(entry: KubeconfigEntry, fields: _ClusterFields, namespace: str) -> Endpoint:
     server_from = entry.field("server")
     if not fields.server:
         raise BadInput(f"{server_from} is missing; set it to the API server's address, like https://10.0.0.1:6443")

@@ -14,7 +14,7 @@ import msgspec
 
 from applecart.errors import BadInput, ControlPlaneFault
 from applecart.kube.auth.credentials import ClientCertificate, Credential
-from applecart.kube.auth.kubeconfig_entry import Entry
+from applecart.kube.auth.kubeconfig_entry import KubeconfigEntry
 from applecart.kube.endpoint import Endpoint
 from applecart.secrets import MASK, Secret, redact
 
@@ -57,7 +57,7 @@ class ExecPlugin(msgspec.Struct, frozen=True):
     api_version: str
     info: str  # KUBERNETES_EXEC_INFO
     hint: str  # how to install it, as a part of a sentence; may be empty
-    entry: Entry
+    entry: KubeconfigEntry
 
     @property
     def place(self) -> str:
@@ -77,7 +77,7 @@ class _Answer(msgspec.Struct, rename="camel"):
     status: _Status | None = None
 
 
-def exec_plugin(fields: ExecFields, entry: Entry, cluster_info: dict[str, Any]) -> ExecPlugin:
+def exec_plugin(fields: ExecFields, entry: KubeconfigEntry, cluster_info: dict[str, Any]) -> ExecPlugin:
     """The plugin that a user entry describes."""
     if not fields.command:
         raise BadInput(f"{entry.field('exec.command')} is missing; name the plugin to run")
@@ -219,7 +219,7 @@ def _is_utf8(text: str) -> bool:
     return True
 
 
-def _encoded(document: dict[str, Any], entry: Entry) -> str:
+def _encoded(document: dict[str, Any], entry: KubeconfigEntry) -> str:
     try:
         return msgspec.json.encode(document).decode()
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):

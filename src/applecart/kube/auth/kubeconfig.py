@@ -15,7 +15,7 @@ import msgspec
 import yaml
 
 from applecart.errors import BadInput
-from applecart.kube.auth.kubeconfig_entry import Entry, quoted
+from applecart.kube.auth.kubeconfig_entry import KubeconfigEntry, quoted
 
 MAX_FILE_BYTES = 16 << 20  # a thousand clusters with their certificates; more is some other file
 MAX_DEPTH = 64  # libyaml's composer recurses and would crash the process; kubeconfigs nest seven deep
@@ -37,9 +37,9 @@ class Kubeconfig(msgspec.Struct, frozen=True):
 
     files: tuple[Path, ...]
     current_context: str = ""
-    clusters: dict[str, Entry] = {}
-    users: dict[str, Entry] = {}
-    contexts: dict[str, Entry] = {}
+    clusters: dict[str, KubeconfigEntry] = {}
+    users: dict[str, KubeconfigEntry] = {}
+    contexts: dict[str, KubeconfigEntry] = {}
 
     @property
     def place(self) -> str:
@@ -68,8 +68,8 @@ def load(paths: Sequence[Path]) -> Kubeconfig:
 def merge(configs: Sequence[Kubeconfig]) -> Kubeconfig:
     """One configuration in which the earlier file wins each entry."""
 
-    def first_wins(maps: Iterable[dict[str, Entry]]) -> dict[str, Entry]:
-        merged: dict[str, Entry] = {}
+    def first_wins(maps: Iterable[dict[str, KubeconfigEntry]]) -> dict[str, KubeconfigEntry]:
+        merged: dict[str, KubeconfigEntry] = {}
         for entries in maps:
             merged = {**entries, **merged}
         return merged
@@ -104,13 +104,13 @@ def parse(text: bytes, file: Path) -> Kubeconfig:
     )
 
 
-def _entries(document: dict[Any, Any], section: str, kind: str, file: Path) -> dict[str, Entry]:
+def _entries(document: dict[Any, Any], section: str, kind: str, file: Path) -> dict[str, KubeconfigEntry]:
     items = document.get(section)
     if items is None:
         return {}
     if not isinstance(items, list):
         raise BadInput(f"field {section} in {file} must be a list of entries with name and {kind}")
-    entries: dict[str, Entry] = {}
+    entries: dict[str, KubeconfigEntry] = {}
     for position, item in enumerate(items):
         name = item.get("name") if isinstance(item, dict) else None
         if not isinstance(name, str) or not name:
@@ -118,7 +118,7 @@ def _entries(document: dict[Any, Any], section: str, kind: str, file: Path) -> d
         if name in entries:
             raise BadInput(f"field {section} in {file} holds {kind} {quoted(name)} twice; remove or rename one")
         fields = item.get(kind)
-        entries[name] = Entry(kind, name, file, {} if fields is None else fields)
+        entries[name] = KubeconfigEntry(kind, name, file, {} if fields is None else fields)
     return entries
 
 

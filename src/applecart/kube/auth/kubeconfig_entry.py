@@ -19,7 +19,7 @@ T = TypeVar("T")
 _SPOKEN = {"str": "text; put it in quotes", "bool": "true or false", "array": "a list", "object": "a map of fields"}
 
 
-class Entry(msgspec.Struct, frozen=True):
+class KubeconfigEntry(msgspec.Struct, frozen=True):
     """Not yet looked into: `decoded` does."""
 
     kind: str
@@ -28,7 +28,7 @@ class Entry(msgspec.Struct, frozen=True):
     fields: Any
 
     def __repr__(self) -> str:
-        return f"Entry({self.place})"  # the fields hold keys and tokens
+        return f"KubeconfigEntry({self.place})"  # the fields hold keys and tokens
 
     @property
     def place(self) -> str:
@@ -87,7 +87,7 @@ def _without_nulls(fields: dict[Any, Any]) -> dict[Any, Any]:
     }
 
 
-def _type_sentence(complaint: str, entry: Entry) -> str:
+def _type_sentence(complaint: str, entry: KubeconfigEntry) -> str:
     """msgspec's "Expected `str`, got `int` - at `$.token`" for a person."""
     problem, _, where = complaint.partition(" - at ")
     wanted = problem.removeprefix("Expected ").partition(",")[0].strip("`").removesuffix(" | null")

@@ -24,7 +24,7 @@ from applecart.kube.auth.credentials import (
 )
 from applecart.kube.auth.exec_plugin import ExecCredentials
 from applecart.kube.auth.exec_protocol import ExecFields, exec_plugin
-from applecart.kube.auth.kubeconfig_entry import Entry
+from applecart.kube.auth.kubeconfig_entry import KubeconfigEntry
 from applecart.secrets import Secret
 
 
@@ -45,7 +45,9 @@ class _UserFields(msgspec.Struct, rename="kebab"):
     as_user_extra: dict[str, list[str]] = {}
 
 
-def credentials_of(entry: Entry, cluster_info: dict[str, Any], clock: Clock, environ: Mapping[str, str]) -> Credentials:
+def credentials_of(
+    entry: KubeconfigEntry, cluster_info: dict[str, Any], clock: Clock, environ: Mapping[str, str]
+) -> Credentials:
     """`cluster_info` is what an exec plugin that asks for it is told of the cluster."""
     user = entry.decoded(_UserFields)
     if user.token and (user.username or user.password):
@@ -64,7 +66,7 @@ def credentials_of(entry: Entry, cluster_info: dict[str, Any], clock: Clock, env
     return FileCredentials(read, clock) if uses_files else FixedCredentials(read())
 
 
-def _credential(entry: Entry, user: _UserFields, impersonation: tuple[tuple[str, str], ...]) -> Credential:
+def _credential(entry: KubeconfigEntry, user: _UserFields, impersonation: tuple[tuple[str, str], ...]) -> Credential:
     certificate = _certificate(entry, user)
     token: Secret | None = None
     basic: tuple[str, Secret] | None = None
@@ -94,7 +96,7 @@ def checked_token(token: Secret, written_in: str) -> Secret:
     return token
 
 
-def _file_token(path: Path, entry: Entry) -> Secret:
+def _file_token(path: Path, entry: KubeconfigEntry) -> Secret:
     field = entry.field("tokenFile")
     try:
         return checked_token(Secret.from_file(path), f"the file {path}, which {field} names,")
@@ -102,7 +104,7 @@ def _file_token(path: Path, entry: Entry) -> Secret:
         raise BadInput(f"{field} is no path; name the file that holds the token") from None
 
 
-def _certificate(entry: Entry, user: _UserFields) -> ClientCertificate | None:
+def _certificate(entry: KubeconfigEntry, user: _UserFields) -> ClientCertificate | None:
     chain, chain_from = entry.pem("client-certificate", user.client_certificate, user.client_certificate_data)
     key, key_from = entry.pem("client-key", user.client_key, user.client_key_data)
     if not chain and not key:
@@ -113,7 +115,7 @@ def _certificate(entry: Entry, user: _UserFields) -> ClientCertificate | None:
     return ClientCertificate(chain, Secret(key), chain_from, key_from)
 
 
-def _impersonation(entry: Entry, user: _UserFields) -> tuple[tuple[str, str], ...]:
+def _impersonation(entry: KubeconfigEntry, user: _UserFields) -> tuple[tuple[str, str], ...]:
     if (user.as_groups or user.as_user_extra or user.as_uid) and not user.as_:
         raise BadInput(f"{entry.field('as')} is missing, but as-groups, as-uid or as-user-extra is set; name the user")
     headers = [("Impersonate-User", user.as_)] if user.as_ else []

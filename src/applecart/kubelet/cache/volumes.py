@@ -35,7 +35,7 @@ from applecart.kubelet.cache.room import Room
 from applecart.kubelet.cache.sweep import end_left, sweep
 from applecart.kubelet.cache.tasks import Tasks, end
 from applecart.kubelet.cache.trust import trusted_account
-from applecart.kubelet.entry import Entry, Exit, Stage
+from applecart.kubelet.entry import Exit, JournalEntry, Stage
 from applecart.kubelet.guest.share import STATUS_MODE, GuestShare
 from applecart.kubelet.metrics import CacheMetrics
 from applecart.observe.logs import logger
@@ -70,7 +70,7 @@ class CacheVolumes:
         *,
         cap_gib: int,
         cas_gib: int,
-        entries: Callable[[], Iterable[Entry]],
+        entries: Callable[[], Iterable[JournalEntry]],
     ) -> None:
         if any(word in str(root) for word in ":,"):  # they end a path in Tart's `--dir`
             raise BadInput(f"--runner-cache-root {root} cannot be shared with guests: use a path without ':' and ','")
@@ -107,7 +107,7 @@ class CacheVolumes:
     # Before the VM boots
 
     async def attach(
-        self, entry: Entry, share: GuestShare, on_skipped: Callable[[str], None] = lambda sentence: None
+        self, entry: JournalEntry, share: GuestShare, on_skipped: Callable[[str], None] = lambda sentence: None
     ) -> tuple[Share, ...]:
         """What the VM is given beside its own shares; nothing, and a sentence, when it must do without. Never raises."""
         try:
@@ -122,7 +122,7 @@ class CacheVolumes:
             on_skipped(f"cache volume not attached: {why}")
             return ()
 
-    async def _attach(self, entry: Entry, share: GuestShare) -> tuple[Share, ...]:
+    async def _attach(self, entry: JournalEntry, share: GuestShare) -> tuple[Share, ...]:
         if not await self._is_ready():
             raise CacheSkipped(f"the disk for caches is not mounted at {self._root}")
         if not self._room.reserve(entry.uid):
@@ -138,7 +138,7 @@ class CacheVolumes:
 
     # While it runs
 
-    def see(self, pod: Pod, entry: Entry, share: GuestShare) -> None:
+    def see(self, pod: Pod, entry: JournalEntry, share: GuestShare) -> None:
         """At every look at a Pod whose VM runs. Does not wait: what it begins goes on beside the caller."""
         if entry.uid not in self._branches and self._ready.is_settled:
             return
@@ -147,7 +147,7 @@ class CacheVolumes:
         if pod.labels.get(labels.RUNNER_ACCOUNT) and entry.uid not in self._tasks and entry.uid not in self._told:
             self._tasks.begin(entry.uid, self._give(pod, entry, share), f"cache of {entry.vm}")
 
-    async def _give(self, pod: Pod, entry: Entry, share: GuestShare) -> None:
+    async def _give(self, pod: Pod, entry: JournalEntry, share: GuestShare) -> None:
         try:
             if not await self._is_ready() or (branch := self._branches.get(entry.uid)) is None:
                 return
@@ -183,7 +183,7 @@ class CacheVolumes:
 
     # When it has ended
 
-    async def finish(self, entry: Entry, exit: Exit | None, status: Path) -> CacheOutcome:
+    async def finish(self, entry: JournalEntry, exit: Exit | None, status: Path) -> CacheOutcome:
         """After the VM's end and before its files go; without an exit it never ran. Never raises: what it could not do is
         done at a later look."""
         outcome = CacheOutcome.NONE

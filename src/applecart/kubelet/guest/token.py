@@ -11,12 +11,12 @@ from typing import NoReturn
 
 from applecart.api.authentication import BoundObject, TokenRequest, TokenRequestSpec
 from applecart.api.core import ServiceAccount
-from applecart.api.fixed_names import DISPATCH_AUDIENCE
 from applecart.api.meta import Key
 from applecart.api.pods import Pod
+from applecart.api.well_known_names import DISPATCH_AUDIENCE
 from applecart.clock import Clock
 from applecart.errors import ApplecartError
-from applecart.kube.backoff import Pace
+from applecart.kube.backoff import Backoff
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
 from applecart.kubelet.entry import Lifetime
@@ -28,7 +28,7 @@ from applecart.observe.logs import logger
 LIFETIME_S = 28800  # one hour ended in the middle of jobs; no job runs longer than 8 hours
 ROTATED_AT = 0.8  # of its life: the rest is there to get through an outage of the API
 LEAST_PAUSE_S = 60.0  # a host whose clock is hours ahead believes that every token expires at once
-RETRY = Pace(first_s=5.0, longest_s=300.0)  # a fifth of the life is left for it
+RETRY = Backoff(first_s=5.0, longest_s=300.0)  # a fifth of the life is left for it
 
 log = logger(__name__)
 

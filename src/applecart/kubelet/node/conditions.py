@@ -25,7 +25,7 @@ FAILURES_NEEDED = 2  # in a row: a Node that flaps loses Pods to other hosts for
 DISK_FLOOR_PERCENT = 10.0  # below it pulls, logs and even the host's own updates begin to fail
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class CheckState(msgspec.Struct, frozen=True):
     """What one check found last."""
 
     name: str
@@ -46,7 +46,7 @@ class Outcome(msgspec.Struct, frozen=True):
     def is_decided(self) -> bool:
         return self.was_well or self.has_failed
 
-    def after(self, fault: str, now: datetime) -> "Outcome":
+    def after(self, fault: str, now: datetime) -> "CheckState":
         if not fault:
             return msgspec.structs.replace(self, fault="", at=now, failures=0, since=None, was_well=True)
         since = self.since or now
@@ -61,7 +61,7 @@ class Outcome(msgspec.Struct, frozen=True):
 class Findings(msgspec.Struct, frozen=True):
     """Everything that was found out by now."""
 
-    outcomes: Sequence[Outcome] = ()
+    outcomes: Sequence[CheckState] = ()
     is_start_over: bool = False  # checks that are still silent are not waited for any longer
     disk: Disk | None = None  # None: could not be read so far
     state_fault: str = ""  # why the agent's own memory cannot be written; empty when it can
@@ -95,12 +95,12 @@ def _ready(found: Findings, known: NodeCondition | None) -> NodeCondition:
     return _said(READY, TRUE, reasons.NODE_READY, f"looked at: {', '.join(proven)}" if proven else "")
 
 
-def _never_went(outcome: Outcome) -> bool:
+def _never_went(outcome: CheckState) -> bool:
     """Nothing speaks for the host yet, so there is no Ready to keep for a hiccup."""
     return outcome.is_awaited and not outcome.was_well and bool(outcome.fault)
 
 
-def _stands(outcome: Outcome, known: NodeCondition) -> bool:
+def _stands(outcome: CheckState, known: NodeCondition) -> bool:
     return outcome.reason.name == known.reason and not outcome.is_decided and not outcome.is_awaited
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from applecart.api import annotations, fixed_names, labels, taints
+from applecart.api import annotations, labels, taints, well_known_names
 from applecart.api.meta import ObjectMeta
 from applecart.api.nodes import Node, NodeAddress, NodeCondition, NodeSpec, NodeSystemInfo, Taint
 from applecart.api.quantity import parse_quantity
@@ -155,7 +155,7 @@ def _info(facts: Facts) -> dict[str, str]:
     return {
         "operating_system": labels.DARWIN_VALUE,
         "architecture": labels.ARM64_VALUE,
-        "kubelet_version": fixed_names.NODE_KUBELET_VERSION,
+        "kubelet_version": well_known_names.NODE_KUBELET_VERSION,
         "container_runtime_version": labels.TART_RUNTIME_VALUE,
         **{name: value for name, value in told.items() if value},
     }

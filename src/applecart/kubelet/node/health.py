@@ -15,7 +15,7 @@ from applecart.api.nodes import Node, NodeCondition
 from applecart.api.reasons import ConditionReason
 from applecart.api.reasons import kubelet as reasons
 from applecart.clock import Clock
-from applecart.kubelet.node.conditions import Findings, Outcome, node_conditions
+from applecart.kubelet.node.conditions import CheckState, Findings, node_conditions
 from applecart.kubelet.node.host_busy import TART, busy_with, runs
 from applecart.observe.logs import logger
 from applecart.secrets import redact
@@ -104,14 +104,16 @@ class Health:
         self._scratch_vms = scratch_vms
         self._write_state = write_state
         self._started_s = clock.monotonic()
-        self._outcomes = {check.name: Outcome(check.name, check.reason, check.fix, check.is_awaited) for check in self._checks}
+        self._outcomes = {
+            check.name: CheckState(check.name, check.reason, check.fix, check.is_awaited) for check in self._checks
+        }
         self._disk: Disk | None = None
         self._state_fault = ""
         self._guests: Mapping[str, int] = {}
         self._works_on: list[str] | None = None
 
     @property
-    def outcomes(self) -> tuple[Outcome, ...]:
+    def outcomes(self) -> tuple[CheckState, ...]:
         return tuple(self._outcomes.values())
 
     @property

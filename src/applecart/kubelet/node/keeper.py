@@ -16,11 +16,11 @@ from applecart.api.meta import Key
 from applecart.api.nodes import Node, NodeCondition
 from applecart.clock import Clock
 from applecart.errors import ApplecartError, Permanent
-from applecart.kube.backoff import Pace
+from applecart.kube.backoff import Backoff
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
 from applecart.kube.informer import Informer, Tuning
-from applecart.kube.patches import Merge, Strategic
+from applecart.kube.patch import Merge, Strategic
 from applecart.kubelet.node.advertised import Advertised
 from applecart.kubelet.node.desired import Offer, all_labels, identity_trouble, metadata_change, new_node, status_change
 from applecart.kubelet.node.facts import Facts
@@ -30,8 +30,8 @@ HEARTBEAT_S = 300.0  # the Lease beats; a status that did not change is only con
 LOOK_EVERY_S = 10.0  # at what the host offers; costs no call when nothing differs
 # Between rounds that follow each other: at a start Ready comes right after registration, while a fight with another writer
 # soon has less than one round a second and never becomes a load.
-SETTLE = Pace(first_s=0.05, longest_s=2.0)
-PACE = Pace(first_s=0.5, longest_s=30.0)
+SETTLE = Backoff(first_s=0.05, longest_s=2.0)
+PACE = Backoff(first_s=0.5, longest_s=30.0)
 
 log = logger(__name__)
 

@@ -16,18 +16,18 @@ from applecart.api.meta import Key, ObjectMeta, micro_time
 from applecart.api.nodes import Node
 from applecart.clock import Clock
 from applecart.errors import ApplecartError, DeadlineExceeded, Transient
-from applecart.kube.backoff import Pace
+from applecart.kube.backoff import Backoff
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
 from applecart.kube.owners import is_owned_by, owner_reference
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.observe.logs import logger
 
 NAMESPACE = "kube-node-lease"
 LEASE_S = 40  # what the control plane expects of a kubelet
 RENEW_EVERY_S = 10.0  # three may be lost
 ATTEMPT_S = 7.0  # one call that hangs leaves time for another before the lease runs out
-PACE = Pace(first_s=0.5, longest_s=7.0)
+PACE = Backoff(first_s=0.5, longest_s=7.0)
 
 log = logger(__name__)
 

@@ -15,7 +15,7 @@ from applecart.api.reasons import EventType
 from applecart.api.reasons import kubelet as reasons
 from applecart.errors import Transient
 from applecart.kube.results import Result, again_in
-from applecart.kubelet.entry import Entry, Trouble
+from applecart.kubelet.entry import JournalEntry, Trouble
 from applecart.kubelet.journal import JournalFull
 from applecart.kubelet.metrics import Wait
 from applecart.kubelet.pods.host import Host
@@ -34,7 +34,7 @@ class Accepting:
         self._publishing = publishing
         self._troubles: dict[Key, Trouble] = {}
 
-    def accept(self, pod: Pod) -> Entry:
+    def accept(self, pod: Pod) -> JournalEntry:
         """The Pod's first entry, durable. Raises OSError when it cannot be written."""
         entry = self._host.journal.write(new_entry(pod, self._host))
         self.forget(pod.key)

@@ -13,7 +13,7 @@ import msgspec
 from applecart.api.pods import Pod
 from applecart.api.reasons import kubelet as reasons
 from applecart.errors import ApplecartError
-from applecart.kubelet.entry import Entry, Stage
+from applecart.kubelet.entry import JournalEntry, Stage
 from applecart.kubelet.guest.share import GuestShare
 from applecart.kubelet.pods.host import Host
 from applecart.tart.mac import Detached, Process, RunEnd
@@ -27,7 +27,7 @@ STRAY_POLL_S = 5.0  # of a VM whose run folder is lost; listing processes costs 
 class Booting:
     host: Host
 
-    async def start(self, pod: Pod, entry: Entry) -> tuple[Entry, Detached]:
+    async def start(self, pod: Pod, entry: JournalEntry) -> tuple[JournalEntry, Detached]:
         """The VM of a CLONED entry, started."""
         host = self.host
         await host.gui.ensure()
@@ -42,7 +42,7 @@ class Booting:
         # The way here may have been long: a false start is known by how soon it ended.
         return self._note(msgspec.structs.replace(entry, stage=Stage.RUNNING, started_at=host.clock.now())), detached
 
-    async def _shares(self, pod: Pod, entry: Entry) -> tuple[Share, ...]:
+    async def _shares(self, pod: Pod, entry: JournalEntry) -> tuple[Share, ...]:
         share = GuestShare(self.host.userdata, entry.vm, self.host.files)
         if self.host.caches is None:
             return share.shares()
@@ -53,7 +53,7 @@ class Booting:
 
         return (*share.shares(), *await self.host.caches.attach(entry, share, on_skipped=tell))
 
-    async def find(self, entry: Entry) -> tuple[Entry, Detached | None]:
+    async def find(self, entry: JournalEntry) -> tuple[JournalEntry, Detached | None]:
         """What became of a VM that was being started. Without a Detached it never was, and the entry is CLONED again."""
         detached = await self.detached(entry)
         if detached is not None:
@@ -61,13 +61,13 @@ class Booting:
         drop_run(self.host, entry)
         return self.host.journal.write(msgspec.structs.replace(entry, stage=Stage.CLONED, started_at=None)), None
 
-    def _note(self, entry: Entry) -> Entry:
+    def _note(self, entry: JournalEntry) -> JournalEntry:
         """That a VM runs. On a full disk BOOTING is enough to find it again, and only who watches it can see it end."""
         with suppress(OSError):
             self.host.journal.write(entry)
         return entry
 
-    async def detached(self, entry: Entry) -> Detached | None:
+    async def detached(self, entry: JournalEntry) -> Detached | None:
         """The program that runs, or ran, the VM. None when it was never started, and then it never will be."""
         if entry.run:
             folder = self.host.journal.run_folder(entry)
@@ -80,14 +80,14 @@ class Booting:
         running = running_vms(await self.host.mac.processes(), self.host.tart.binary).get(entry.vm)
         return StrayVm(self.host, entry.vm, running.pid if running else None)
 
-    def _rotate_log(self, entry: Entry) -> None:
+    def _rotate_log(self, entry: JournalEntry) -> None:
         """A log speaks of one start, which is judged by its words; the one before it is kept."""
         log = self.host.logs / f"{entry.vm}.log"
         if log.exists():
             self.host.files.move(log, log.with_suffix(".log.1"))
 
 
-def drop_run(host: Host, entry: Entry) -> None:
+def drop_run(host: Host, entry: JournalEntry) -> None:
     """The folder of a start that came to nothing; its number is never given again, so nothing can start in it later."""
     with suppress(OSError):  # it goes with the Pod at the latest
         host.files.remove(host.journal.run_folder(entry))

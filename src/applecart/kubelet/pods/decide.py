@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from applecart.api import finalizers
 from applecart.api.pods import Pod
-from applecart.kubelet.entry import Entry, Stage
+from applecart.kubelet.entry import JournalEntry, Stage
 
 
 class Act(StrEnum):
@@ -22,7 +22,7 @@ class Act(StrEnum):
     LIVE = "keep its VM alive and its status true"
 
 
-def next_act(pod: Pod, entry: Entry | None, is_unsupported: bool) -> Act:
+def next_act(pod: Pod, entry: JournalEntry | None, is_unsupported: bool) -> Act:
     """For a Pod that the API has. One that it has no longer leaves only its entry, which is torn down."""
     if pod.is_being_deleted:
         return Act.FINISH_DELETION

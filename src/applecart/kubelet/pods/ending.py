@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from applecart.api.pods import Pod
-from applecart.kubelet.entry import Entry, Exit, Stage
+from applecart.kubelet.entry import Exit, JournalEntry, Stage
 from applecart.kubelet.guest.exit_report import LOG_FILE, read_report, resolve_exit
 from applecart.kubelet.guest.guest_files import read_tail
 from applecart.kubelet.guest.printed import fit_to_show
@@ -38,7 +38,7 @@ log = logger(__name__)
 class Ending:
     host: Host
 
-    async def record(self, entry: Entry, end: RunEnd | None, because: Exit | None = None) -> Entry:
+    async def record(self, entry: JournalEntry, end: RunEnd | None, because: Exit | None = None) -> JournalEntry:
         """The end in the journal. `because`, or else what the entry says, is the agent's own reason to end the VM; a guest that
         reported speaks first, and a VM that had ended before there was that reason ended by itself."""
         share = GuestShare(self.host.userdata, entry.vm, self.host.files)
@@ -46,7 +46,7 @@ class Ending:
             await self._keep_guest_log(entry, share.status_folder)
             return self._record(entry, end, because, share.status_folder)
 
-    def _record(self, entry: Entry, end: RunEnd | None, because: Exit | None, status: Path) -> Entry:
+    def _record(self, entry: JournalEntry, end: RunEnd | None, because: Exit | None, status: Path) -> JournalEntry:
         report = read_report(status)
         because = because or entry.because
         at = end.at if end else None
@@ -61,7 +61,7 @@ class Ending:
         about.info("a VM ended", phase=found.phase, reason=found.container_reason, code=found.code)
         return self.host.journal.write(msgspec.structs.replace(entry, stage=Stage.ENDED, exit=found, trouble=None))
 
-    def refuse_false_start(self, pod: Pod, entry: Entry, end: RunEnd) -> None:
+    def refuse_false_start(self, pod: Pod, entry: JournalEntry, end: RunEnd) -> None:
         """Raises when the VM never began: then its disk is as good as new, and it is made again."""
         if not end.code or end.code >= 128 or entry.booted_at is not None:
             return
@@ -74,7 +74,7 @@ class Ending:
         drop_run(self.host, entry)
         raise failure
 
-    def _last_lines(self, entry: Entry) -> tuple[str, ...]:
+    def _last_lines(self, entry: JournalEntry) -> tuple[str, ...]:
         """What `tart run` printed last."""
         try:
             with open(self.host.logs / f"{entry.vm}.log", "rb") as file:
@@ -83,7 +83,7 @@ class Ending:
         except OSError:
             return ()
 
-    async def _keep_guest_log(self, entry: Entry, status: Path) -> None:
+    async def _keep_guest_log(self, entry: JournalEntry, status: Path) -> None:
         """For `kubectl logs` after the share is gone. Before the end is written down, so that a crash loses neither."""
         kept = kept_log(self.host, entry)
         if kept is None:
@@ -103,6 +103,6 @@ def _is_before(at: datetime | None, because: Exit) -> bool:
     return at is not None and because.finished_at is not None and at < because.finished_at
 
 
-def kept_log(host: Host, entry: Entry) -> Path | None:
+def kept_log(host: Host, entry: JournalEntry) -> Path | None:
     """Where the log of an ended guest is. None of one that never ran: a file of that name is of an earlier Pod."""
     return host.logs / f"{entry.vm}.guest.log" if entry.started_at is not None else None

@@ -11,7 +11,7 @@ from applecart.api import names
 from applecart.api.meta import Key
 from applecart.api.pods import Pod
 from applecart.kube.informer import Informer
-from applecart.kubelet.entry import Entry, Stage
+from applecart.kubelet.entry import JournalEntry, Stage
 from applecart.kubelet.guest.share import GuestShare
 from applecart.kubelet.pods.ending import kept_log
 from applecart.kubelet.pods.host import Host
@@ -43,7 +43,7 @@ class KnownGuests:
     def pods(self) -> Iterable[Pod]:
         return list(self._pods)
 
-    def _guest(self, pod: Pod, entry: Entry) -> Guest:
+    def _guest(self, pod: Pod, entry: JournalEntry) -> Guest:
         share = GuestShare(self._host.userdata, entry.vm, self._host.files)
         return Guest(
             namespace=entry.namespace,
@@ -62,7 +62,7 @@ class KnownGuests:
             secret_names=entry.secret_names,
         )
 
-    def _is_overwritten(self, started_at: datetime, entry: Entry) -> bool:
+    def _is_overwritten(self, started_at: datetime, entry: JournalEntry) -> bool:
         """Logs go by the name of the VM, which another Pod has had since (`vm_name.py`): they are that one's (I9)."""
         others = (each for each in self._host.journal if each.vm == entry.vm and each.uid != entry.uid)
         return any(each.started_at is not None and each.started_at > started_at for each in others)
@@ -97,7 +97,7 @@ def _sentence(reason: str, message: str) -> str:
     return ": ".join(filter(None, (reason, message)))
 
 
-def _state(entry: Entry) -> State:
+def _state(entry: JournalEntry) -> State:
     if entry.exit is not None:
         return State.ENDED
     return State.WAITING if entry.stage in _WAITING else State.RUNNING

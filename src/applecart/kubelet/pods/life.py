@@ -16,7 +16,7 @@ from applecart.api.pods import Pod
 from applecart.api.reasons import EventType
 from applecart.api.reasons import kubelet as reasons
 from applecart.errors import ApplecartError
-from applecart.kubelet.entry import Entry, Stage, Trouble
+from applecart.kubelet.entry import JournalEntry, Stage, Trouble
 from applecart.kubelet.journal import JournalFull
 from applecart.kubelet.pods.booting import Booting
 from applecart.kubelet.pods.host import Host
@@ -74,7 +74,7 @@ class Life:
                 entry = await self._remembered(error)
             self._changed()
 
-    async def _remembered(self, error: Exception) -> Entry:
+    async def _remembered(self, error: Exception) -> JournalEntry:
         """The entry with its new trouble. A journal that cannot be written is itself waited for: nothing may go on without."""
         failed = self._failed(self._entry(), error)
         said = str(error)
@@ -89,7 +89,7 @@ class Life:
                         self._tell_trouble(worse, said)
                 await asyncio.sleep(JOURNAL_PAUSE_S)
 
-    async def _advance(self, entry: Entry) -> Entry:
+    async def _advance(self, entry: JournalEntry) -> JournalEntry:
         """One stage further."""
         is_rebound = entry.stage in (Stage.BOOTING, Stage.RUNNING)
         detached: Detached | None = None
@@ -112,7 +112,7 @@ class Life:
         finally:
             self.watching = None
 
-    def _announce(self, entry: Entry) -> None:
+    def _announce(self, entry: JournalEntry) -> None:
         """Once per Pod: the gap between Scheduled and Running must be visible, and retries must not be counted again."""
         if entry.delay_observed:
             return
@@ -130,11 +130,11 @@ class Life:
             self.doing = doing
             self._changed()
 
-    async def _until_next_attempt(self, entry: Entry) -> None:
+    async def _until_next_attempt(self, entry: JournalEntry) -> None:
         if entry.trouble is not None:
             await asyncio.sleep(wait_s(entry.trouble, self._host.clock.now()))
 
-    def _failed(self, entry: Entry, error: Exception) -> Entry:
+    def _failed(self, entry: JournalEntry, error: Exception) -> JournalEntry:
         """The entry after a failure that was told, to be written down."""
         host = self._host
         now = host.clock.now()
@@ -151,14 +151,14 @@ class Life:
             return msgspec.structs.replace(entry, trouble=trouble)
         return self._given_up(entry, trouble)
 
-    def _judged(self, entry: Entry) -> Entry:
+    def _judged(self, entry: JournalEntry) -> JournalEntry:
         """After a start that came to nothing: while its VM might have run it could not be given up."""
         trouble = self._moved_with_clock(entry.trouble)
         if trouble is not None and gives_up(trouble, self._host.clock.now()):
             return self._host.journal.write(self._given_up(entry, trouble))
         return self._host.journal.write(msgspec.structs.replace(entry, trouble=trouble))
 
-    def _given_up(self, entry: Entry, trouble: Trouble) -> Entry:
+    def _given_up(self, entry: JournalEntry, trouble: Trouble) -> JournalEntry:
         self._host.metrics.failed(self.pod, trouble.failure)
         exit = given_up(trouble, self._host.clock.now())
         return msgspec.structs.replace(entry, stage=Stage.ENDED, exit=exit, trouble=trouble)
@@ -175,7 +175,7 @@ class Life:
     def _beginning_of_clock(self) -> datetime:
         return self._host.clock.now() - timedelta(seconds=self._host.clock.monotonic())
 
-    def _entry(self) -> Entry:
+    def _entry(self) -> JournalEntry:
         entry = self._host.journal.get(self.pod.uid)
         assert entry is not None  # the reconciler wrote it before it made this life
         return entry

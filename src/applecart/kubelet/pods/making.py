@@ -16,7 +16,7 @@ from applecart.api.pods import FAILED, RUNNING, Pod
 from applecart.api.reasons import EventReason
 from applecart.api.reasons import kubelet as reasons
 from applecart.errors import ApplecartError, Permanent, Transient
-from applecart.kubelet.entry import Entry, Exit, Lifetime, Stage
+from applecart.kubelet.entry import Exit, JournalEntry, Lifetime, Stage
 from applecart.kubelet.garbage.own_marks import pod_mark
 from applecart.kubelet.goldens import Golden
 from applecart.kubelet.guest.environment import environment
@@ -48,7 +48,7 @@ class Making:
     host: Host
     tell: Callable[[str], None]  # what is being done, for the people who wait
 
-    async def make(self, pod: Pod, entry: Entry) -> Entry:
+    async def make(self, pod: Pod, entry: JournalEntry) -> JournalEntry:
         """From whatever an earlier attempt left to a VM that can be started."""
         host = self.host
         began_s = host.clock.monotonic()
@@ -109,14 +109,14 @@ class Making:
     def _event(self, pod: Pod, reason: EventReason, sentence: str) -> None:
         self.host.events.event(pod, reason.type, reason.name, sentence)
 
-    def _refuse_unless_the_name_is_ours(self, entry: Entry) -> None:
+    def _refuse_unless_the_name_is_ours(self, entry: JournalEntry) -> None:
         if (other := holder(entry, self.host.journal)) is not None:
             raise NameTaken(
                 f"VM {entry.vm} belongs to Pod {other.key} while that Pod is on node {self.host.node}; waiting for its end. "
                 "Give one of the two another name or namespace, or place them on different nodes"
             )
 
-    async def _clear_the_name(self, entry: Entry) -> None:
+    async def _clear_the_name(self, entry: JournalEntry) -> None:
         """No VM of our name is left when this returns; Tart would replace one without a word."""
         tombstones = self.host.goldens.tombstones
         is_ours = entry.stage is Stage.CLONING or tombstones.is_rest(entry.vm)
@@ -129,7 +129,7 @@ class Making:
             await self._refuse_unless_old_and_ours(found, entry)
         await tombstones.delete(self.host.tart, entry.vm)
 
-    async def _refuse_unless_old_and_ours(self, found: LocalVm, entry: Entry) -> None:
+    async def _refuse_unless_old_and_ours(self, found: LocalVm, entry: JournalEntry) -> None:
         mark = pod_mark(found)
         if mark is None:
             raise ForeignVm(
@@ -142,7 +142,7 @@ class Making:
         if found.name in running_vms(await self.host.mac.processes(), self.host.tart.binary):
             raise OlderVmRuns(f"VM {found.name} of an earlier Pod (uid {mark.uid}) still runs; waiting for its end")
 
-    async def _stage_files(self, pod: Pod, entry: Entry) -> tuple[tuple[str, ...], Lifetime | None]:
+    async def _stage_files(self, pod: Pod, entry: JournalEntry) -> tuple[tuple[str, ...], Lifetime | None]:
         """The names of the variables that are secret, and how long the token lives."""
         host = self.host
         with host.metrics.waiting("config", entry.key):
@@ -161,7 +161,7 @@ class Making:
             self._event(pod, reasons.IDENTITY_REGEN_SKIPPED, f"regenerate VM identity: {error}")
 
 
-def new_entry(pod: Pod, host: Host) -> Entry:
+def new_entry(pod: Pod, host: Host) -> JournalEntry:
     """The first word about a Pod. A VM that already bears its uid was started by an agent whose journal is lost: it is
     watched to its end, and never started. A Pod that ran, says the API, and whose VM is gone too has ended (I4)."""
     vm = names.pod_vm(pod.namespace, pod.name)
@@ -169,7 +169,7 @@ def new_entry(pod: Pod, host: Host) -> Entry:
     is_known_to_its_vm = isinstance(mark, PodMark) and mark.uid == pod.uid
     if not is_known_to_its_vm and pod.status.phase == RUNNING:
         return _entry_of_a_lost_vm(pod, vm, host)
-    return Entry(
+    return JournalEntry(
         uid=pod.uid,
         namespace=pod.namespace,
         name=pod.name,
@@ -183,11 +183,11 @@ def new_entry(pod: Pod, host: Host) -> Entry:
     )
 
 
-def _entry_of_a_lost_vm(pod: Pod, vm: str, host: Host) -> Entry:
+def _entry_of_a_lost_vm(pod: Pod, vm: str, host: Host) -> JournalEntry:
     states = [each.state.running for each in pod.status.container_statuses if each.state is not None]
     reason = reasons.RUN_EXITED.name
     message = f"node {host.node} has lost the VM of this Pod and what it knew of it; how its job went is unknown"
-    return Entry(
+    return JournalEntry(
         uid=pod.uid,
         namespace=pod.namespace,
         name=pod.name,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from applecart.api.pods import Pod, PodStatus
 from applecart.errors import ApplecartError
-from applecart.kube.patches import Merge
-from applecart.kubelet.entry import Entry, Exit
+from applecart.kube.patch import Merge
+from applecart.kubelet.entry import Exit, JournalEntry
 from applecart.kubelet.pods.host import Host
 from applecart.kubelet.pods.lives import Lives
 from applecart.kubelet.pods.status import View, pod_status, refused_status, status_patch
@@ -29,7 +29,7 @@ class Publishing:
     forwarders: Forwarders
     screens: Screens
 
-    async def publish(self, pod: Pod, entry: Entry) -> Pod:
+    async def publish(self, pod: Pod, entry: JournalEntry) -> Pod:
         """The Pod with the status that its entry calls for, durable."""
         written = await self._write(pod, pod_status(pod, entry, await self._view(pod, entry), self.host.clock.now()))
         if entry.address and entry.exit is None:
@@ -39,7 +39,7 @@ class Publishing:
     async def refuse(self, pod: Pod, end: Exit) -> Pod:
         return await self._write(pod, refused_status(pod, end, View(host_ip=self.host.node_ip), self.host.clock.now()))
 
-    async def _view(self, pod: Pod, entry: Entry) -> View:
+    async def _view(self, pod: Pod, entry: JournalEntry) -> View:
         health = self.lives.probes.health(pod.uid) or UNASKED
         return View(
             host_ip=self.host.node_ip,
@@ -55,7 +55,7 @@ class Publishing:
         await self.forwarders.stop(uid)
         await self.screens.stop(uid)
 
-    async def _show_screen(self, pod: Pod, entry: Entry) -> None:
+    async def _show_screen(self, pod: Pod, entry: JournalEntry) -> None:
         """After the status, which must not wait for it. What fails is done at the next look."""
         changes = await self.screens.sync(pod, entry.vm, self.host.logs / f"{entry.vm}.log")
         if changes is None:
@@ -70,7 +70,7 @@ class Publishing:
         patch = status_patch(pod.status, status, pod.uid)
         return pod if patch is None else await self.host.client.patch_status(Pod, pod.key, patch)
 
-    async def _pod_ip(self, pod: Pod, entry: Entry) -> str:
+    async def _pod_ip(self, pod: Pod, entry: JournalEntry) -> str:
         """The guest's own address, or the node's where the guest's metrics are forwarded."""
         is_forwarded = bool(entry.address) and entry.exit is None and await self.forwarders.sync(pod, entry.address)
         return self.host.node_ip if is_forwarded else entry.address

@@ -21,7 +21,7 @@ from applecart.kube.errors import Conflict, NotFound
 from applecart.kube.finalizers import ensure_finalizer, remove_finalizer
 from applecart.kube.informer import Informer
 from applecart.kube.results import DONE, Result, again_in
-from applecart.kubelet.entry import Entry, Exit, Stage
+from applecart.kubelet.entry import Exit, JournalEntry, Stage
 from applecart.kubelet.guest.share import GuestShare
 from applecart.kubelet.pods.accepting import Accepting
 from applecart.kubelet.pods.decide import Act, next_act
@@ -92,7 +92,7 @@ class PodReconciler:
 
     # A Pod that lives
 
-    async def _live(self, pod: Pod, entry: Entry | None) -> Result:
+    async def _live(self, pod: Pod, entry: JournalEntry | None) -> Result:
         if entry is None:
             try:
                 entry = self._accepting.accept(pod)
@@ -116,7 +116,7 @@ class PodReconciler:
 
     # A Pod that ended
 
-    async def _publish_end(self, pod: Pod, entry: Entry) -> Result:
+    async def _publish_end(self, pod: Pod, entry: JournalEntry) -> Result:
         with self._host.metrics.waiting("publish", entry.key):
             pod = await self._publishing.publish(pod, entry)
         if entry.stage is Stage.ENDED:
@@ -124,11 +124,11 @@ class PodReconciler:
             entry = self._host.journal.write(msgspec.structs.replace(entry, stage=Stage.PUBLISHED))
         return await self._clear_away(pod, entry) if entry.stage is Stage.PUBLISHED else DONE
 
-    def _tell_failure(self, pod: Pod, entry: Entry) -> None:
+    def _tell_failure(self, pod: Pod, entry: JournalEntry) -> None:
         if entry.exit is not None and entry.exit.phase == FAILED and entry.started_at is not None:
             self._host.events.event(pod, EventType.WARNING, entry.exit.container_reason, entry.exit.message)
 
-    async def _clear_away(self, pod: Pod, entry: Entry) -> Result:
+    async def _clear_away(self, pod: Pod, entry: JournalEntry) -> Result:
         """The API holds the Pod's end, so its VM may go."""
         await self._stop_life(entry.uid)
         with self._host.metrics.waiting("teardown", entry.key):
@@ -140,7 +140,7 @@ class PodReconciler:
 
     # A Pod that is being deleted, or gone
 
-    async def _finish_deletion(self, pod: Pod, entry: Entry | None) -> Result:
+    async def _finish_deletion(self, pod: Pod, entry: JournalEntry | None) -> Result:
         try:
             entry = entry or self._entry_of_a_lost_journal(pod)
             if entry is not None and entry.stage is not Stage.REMOVED:
@@ -162,21 +162,21 @@ class PodReconciler:
         self._host.metrics.pod_gone(pod.key)
         return DONE  # the entry stays as long as the Pod, which others may keep: a look at it must not find it unknown
 
-    async def _tell_end(self, pod: Pod, entry: Entry | None) -> None:
+    async def _tell_end(self, pod: Pod, entry: JournalEntry | None) -> None:
         """Of a Pod of which nothing is on the host. One that has an end keeps it, although the cache may not know it yet."""
         if entry is not None and entry.exit is not None:
             await self._publishing.publish(pod, entry)
         else:
             await self._publishing.refuse(pod, self._deleted_before_it_ran())
 
-    async def _tear_down_in_time(self, pod: Pod, entry: Entry) -> None:
+    async def _tear_down_in_time(self, pod: Pod, entry: JournalEntry) -> None:
         try:
             async with asyncio.timeout(LONGEST_TEARDOWN_S):
                 await self._tear_down(pod, entry)
         except TimeoutError:
             raise TeardownOverrun(f"the teardown of VM {entry.vm} did not end within {LONGEST_TEARDOWN_S:.0f} s") from None
 
-    async def _tear_down(self, pod: Pod, entry: Entry) -> None:
+    async def _tear_down(self, pod: Pod, entry: JournalEntry) -> None:
         await self._stop_life(entry.uid)
         entry = self._host.journal.get(entry.uid) or entry
         if entry.stage is Stage.RUNNING:
@@ -194,7 +194,7 @@ class PodReconciler:
             await Stopping(self._host).remove(entry)
         self._host.metrics.vm_gone(entry.vm)
 
-    async def _stop(self, pod: Pod, entry: Entry) -> RunEnd | None:
+    async def _stop(self, pod: Pod, entry: JournalEntry) -> RunEnd | None:
         """`kubectl delete --grace-period=0` counts also while its guest has the grace period of an earlier one."""
 
         def is_cut_short() -> bool:
@@ -203,7 +203,7 @@ class PodReconciler:
 
         return await Stopping(self._host).stop(entry, self._grace_left_s(pod), is_cut_short)
 
-    def _with_reason_to_end(self, entry: Entry) -> Entry:
+    def _with_reason_to_end(self, entry: JournalEntry) -> JournalEntry:
         """Before its VM is asked to stop: whoever finds it halted later must not take that for a success."""
         if entry.stage not in (Stage.BOOTING, Stage.RUNNING) or entry.because is not None:
             return entry
@@ -213,7 +213,7 @@ class PodReconciler:
             self._host.journal.write(entry)
         return entry
 
-    async def _record_deletion(self, entry: Entry, end: RunEnd | None) -> Entry:
+    async def _record_deletion(self, entry: JournalEntry, end: RunEnd | None) -> JournalEntry:
         if end is not None:
             return await Ending(self._host).record(entry, end)
         never = self._deleted_before_it_ran()  # and what lies in the share of its VM's name says nothing of it
@@ -226,7 +226,7 @@ class PodReconciler:
         await self._lives.stop(uid)
         await self._publishing.stop(uid)
 
-    def _entry_of_a_lost_journal(self, pod: Pod) -> Entry | None:
+    def _entry_of_a_lost_journal(self, pod: Pod) -> JournalEntry | None:
         entry = new_entry(pod, self._host)
         if not entry.may_have_vm:
             return None
@@ -262,7 +262,7 @@ class PodReconciler:
                     return error
         return None
 
-    async def _tear_down_gone(self, entry: Entry) -> None:
+    async def _tear_down_gone(self, entry: JournalEntry) -> None:
         await self._stop_life(entry.uid)
         entry = self._host.journal.get(entry.uid) or entry
         if entry.stage is not Stage.REMOVED:  # else what goes by the name is another Pod's by now (I3)

@@ -24,9 +24,8 @@ from applecart.api.containers import (
 from applecart.api.pods import FAILED, PENDING, RUNNING, HostIP, Pod, PodCondition, PodIP, PodStatus
 from applecart.api.reasons import kubelet as reasons
 from applecart.kube.conditions import FALSE, TRUE, find, is_true, set_condition
-from applecart.kube.patch import difference
-from applecart.kube.patches import Strategic
-from applecart.kubelet.entry import Entry, Exit
+from applecart.kube.patch import Strategic, difference
+from applecart.kubelet.entry import Exit, JournalEntry
 from applecart.observe import published
 from applecart.secrets import redact
 
@@ -48,7 +47,7 @@ class View(msgspec.Struct, frozen=True):
     waiting: str = ""  # what is being done while it does not run, for people
 
 
-def pod_status(pod: Pod, entry: Entry | None, view: View, now: datetime) -> PodStatus:
+def pod_status(pod: Pod, entry: JournalEntry | None, view: View, now: datetime) -> PodStatus:
     """What the API shall say of the Pod."""
     if pod.is_terminal:
         return pod.status
@@ -84,7 +83,7 @@ def _whole(condition: PodCondition) -> dict[str, Any]:
     return {"reason": None, "message": None, **msgspec.to_builtins(condition)}
 
 
-def _pending(pod: Pod, entry: Entry | None, view: View, now: datetime) -> PodStatus:
+def _pending(pod: Pod, entry: JournalEntry | None, view: View, now: datetime) -> PodStatus:
     trouble = entry.trouble if entry else None
     waiting = ContainerWaiting(reason=CREATING, message=_public(view.waiting))
     if trouble is not None:
@@ -103,7 +102,7 @@ def _pending(pod: Pod, entry: Entry | None, view: View, now: datetime) -> PodSta
     )
 
 
-def _running(pod: Pod, entry: Entry | None, view: View, now: datetime) -> PodStatus:
+def _running(pod: Pod, entry: JournalEntry | None, view: View, now: datetime) -> PodStatus:
     state = ContainerState(running=ContainerRunning(started_at=_started_at(pod, entry, now)))
     is_ready = view.is_ready and view.is_started
     return _status(
@@ -119,7 +118,7 @@ def _running(pod: Pod, entry: Entry | None, view: View, now: datetime) -> PodSta
     )
 
 
-def _ended(pod: Pod, entry: Entry | None, end: Exit, view: View, now: datetime) -> PodStatus:
+def _ended(pod: Pod, entry: JournalEntry | None, end: Exit, view: View, now: datetime) -> PodStatus:
     terminated = ContainerTerminated(
         exit_code=end.code,
         signal=end.signal,
@@ -147,7 +146,7 @@ def _ended(pod: Pod, entry: Entry | None, end: Exit, view: View, now: datetime) 
 
 def _status(
     pod: Pod,
-    entry: Entry | None,
+    entry: JournalEntry | None,
     view: View,
     *,
     phase: str,
@@ -176,7 +175,7 @@ def _status(
 
 
 def _container(
-    container: Container, entry: Entry | None, state: ContainerState, *, is_ready: bool = False, is_started: bool = False
+    container: Container, entry: JournalEntry | None, state: ContainerState, *, is_ready: bool = False, is_started: bool = False
 ) -> ContainerStatus:
     return ContainerStatus(
         name=container.name,
@@ -214,7 +213,7 @@ def _conditions(
     return conditions
 
 
-def _started_at(pod: Pod, entry: Entry | None, now: datetime) -> datetime:
+def _started_at(pod: Pod, entry: JournalEntry | None, now: datetime) -> datetime:
     if entry is not None and entry.started_at is not None:
         return _second(entry.started_at)
     for known in pod.status.container_statuses:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from applecart.errors import ApplecartError, Transient
-from applecart.kubelet.entry import Entry, Stage
+from applecart.kubelet.entry import JournalEntry, Stage
 from applecart.kubelet.guest.share import GuestShare
 from applecart.kubelet.pods.booting import Booting
 from applecart.kubelet.pods.host import Host
@@ -45,7 +45,9 @@ class VmWillNotEnd(Transient):
 class Stopping:
     host: Host
 
-    async def stop(self, entry: Entry, grace_s: float, is_cut_short: Callable[[], bool] = lambda: False) -> RunEnd | None:
+    async def stop(
+        self, entry: JournalEntry, grace_s: float, is_cut_short: Callable[[], bool] = lambda: False
+    ) -> RunEnd | None:
         """The VM does not run when this returns; how it ended, None when it was never started. `is_cut_short` is asked while
         its guest has the grace period: somebody may lose patience."""
         if entry.stage in NEVER_STARTED or (detached := await Booting(self.host).detached(entry)) is None:
@@ -64,7 +66,7 @@ class Stopping:
         while not ended.done() and (left_s := until_s - self.host.clock.monotonic()) > 0 and not is_cut_short():
             await asyncio.wait([ended], timeout=min(left_s, IMPATIENCE_S))
 
-    async def _end(self, entry: Entry, detached: Detached, ended: "asyncio.Future[RunEnd]") -> RunEnd:
+    async def _end(self, entry: JournalEntry, detached: Detached, ended: "asyncio.Future[RunEnd]") -> RunEnd:
         if not ended.done():
             with suppress(ApplecartError):  # hung, or just ended: what comes next is sure
                 await self.host.tart.stop(entry.vm, grace_s=POWER_OFF_S)
@@ -84,7 +86,7 @@ class Stopping:
             log.warning("a guest cannot be asked to shut down", pid=detached.pid, why=str(error))
             return False
 
-    async def remove(self, entry: Entry) -> Entry:
+    async def remove(self, entry: JournalEntry) -> JournalEntry:
         """Nothing of the VM is left when this returns. Call it only once the VM has ended."""
         host = self.host
         share = GuestShare(host.userdata, entry.vm, host.files)
@@ -103,10 +105,10 @@ class Stopping:
         await share.remove()
         return self._removed(entry)
 
-    def _removed(self, entry: Entry) -> Entry:
+    def _removed(self, entry: JournalEntry) -> JournalEntry:
         return self.host.journal.write(msgspec.structs.replace(entry, stage=Stage.REMOVED))
 
-    def _is_ours(self, found: LocalVm, entry: Entry) -> bool:
+    def _is_ours(self, found: LocalVm, entry: JournalEntry) -> bool:
         if isinstance(found.mark, PodMark):
             return found.mark.uid == entry.uid
         return found.mark is None and (entry.is_half_made or self.host.goldens.tombstones.is_rest(entry.vm))

@@ -15,7 +15,7 @@ from applecart.api.pods import FAILED
 from applecart.api.reasons import StatusReason
 from applecart.api.reasons import kubelet as reasons
 from applecart.errors import ControlPlaneFault, DeadlineExceeded, Permanent, Unreachable
-from applecart.kube.backoff import Pace
+from applecart.kube.backoff import Backoff
 from applecart.kube.errors import ApiError
 from applecart.kubelet.entry import Exit, Trouble
 from applecart.kubelet.golden_making import VmInTheWay
@@ -33,31 +33,31 @@ _MINUTE_S = 60.0
 class FailureClass(msgspec.Struct, frozen=True):
     failure: str  # the word in the journal, in logs and in metrics
     reason: StatusReason
-    pace: Pace
+    pace: Backoff
     give_up_after_s: float | None  # since the first failure of this class in a row; None is never
 
 
-_AT_ONCE = Pace(1.0, 1.0)  # not waited for: what gives up after 0 s is not tried again
+_AT_ONCE = Backoff(1.0, 1.0)  # not waited for: what gives up after 0 s is not tried again
 CLASSES = (
     FailureClass("unsupported", reasons.UNSUPPORTED_POD, _AT_ONCE, 0.0),
     FailureClass("bad-image", reasons.INVALID_IMAGE, _AT_ONCE, 0.0),
     FailureClass("permanent", reasons.CREATE_FAILED, _AT_ONCE, 0.0),
     # Somebody may be about to create it.
-    FailureClass("config", reasons.CONFIG_ERROR, Pace(5.0, 120.0), 30 * _MINUTE_S),
+    FailureClass("config", reasons.CONFIG_ERROR, Backoff(5.0, 120.0), 30 * _MINUTE_S),
     # A new tag or credential appears within minutes or not at all.
-    FailureClass("registry-refused", reasons.PULL_FAILED, Pace(15.0, 120.0), 10 * _MINUTE_S),
+    FailureClass("registry-refused", reasons.PULL_FAILED, Backoff(15.0, 120.0), 10 * _MINUTE_S),
     # Asking sooner makes a rate limit last longer.
-    FailureClass("registry-busy", reasons.PULL_FAILED, Pace(30.0, 300.0), 60 * _MINUTE_S),
+    FailureClass("registry-busy", reasons.PULL_FAILED, Backoff(30.0, 300.0), 60 * _MINUTE_S),
     # Garbage collection runs every five minutes.
-    FailureClass("no-space", reasons.HOST_DISK_FULL, Pace(30.0, 300.0), 20 * _MINUTE_S),
+    FailureClass("no-space", reasons.HOST_DISK_FULL, Backoff(30.0, 300.0), 20 * _MINUTE_S),
     # The login window is kicked at most every five minutes.
-    FailureClass("no-gui-session", reasons.VM_NEEDS_GUI_SESSION, Pace(30.0, 120.0), 10 * _MINUTE_S),
+    FailureClass("no-gui-session", reasons.VM_NEEDS_GUI_SESSION, Backoff(30.0, 120.0), 10 * _MINUTE_S),
     # A VM that ends makes room at any moment.
-    FailureClass("too-many-vms", reasons.TOO_MANY_VMS, Pace(5.0, 30.0), 30 * _MINUTE_S),
+    FailureClass("too-many-vms", reasons.TOO_MANY_VMS, Backoff(5.0, 30.0), 30 * _MINUTE_S),
     # Only a person can remove it; one who is called at night needs a while, and the Pod should then go on by itself.
-    FailureClass("vm-in-the-way", reasons.VM_IN_THE_WAY, Pace(10.0, 300.0), 240 * _MINUTE_S),
-    FailureClass("tart", reasons.CREATE_FAILED, Pace(5.0, 120.0), 60 * _MINUTE_S),
-    FailureClass("control-plane", reasons.CONTROL_PLANE, Pace(1.0, 30.0), None),
+    FailureClass("vm-in-the-way", reasons.VM_IN_THE_WAY, Backoff(10.0, 300.0), 240 * _MINUTE_S),
+    FailureClass("tart", reasons.CREATE_FAILED, Backoff(5.0, 120.0), 60 * _MINUTE_S),
+    FailureClass("control-plane", reasons.CONTROL_PLANE, Backoff(1.0, 30.0), None),
 )
 _BY_WORD = {known.failure: known for known in CLASSES}
 # The first that fits counts, so a class stands before those it inherits from.

@@ -8,14 +8,14 @@ others wait and touch neither (I3). Pure: it reads the journal's entries and cha
 from collections.abc import Iterable
 
 from applecart.errors import Transient
-from applecart.kubelet.entry import Entry, Stage
+from applecart.kubelet.entry import JournalEntry, Stage
 
 
 class NameTaken(Transient):
     """Another Pod's VM has the name."""
 
 
-def holder(entry: Entry, journal: Iterable[Entry]) -> Entry | None:
+def holder(entry: JournalEntry, journal: Iterable[JournalEntry]) -> JournalEntry | None:
     """The other Pod that has the name of this one's VM; None when it is this one's.
 
     A Pod that has begun to clone comes before those that have not; among these the one that the journal met first, whatever
@@ -27,5 +27,5 @@ def holder(entry: Entry, journal: Iterable[Entry]) -> Entry | None:
     return None if first.uid == entry.uid else first
 
 
-def _has_cloned(entry: Entry) -> bool:
+def _has_cloned(entry: JournalEntry) -> bool:
     return bool(entry.golden) or entry.is_marked

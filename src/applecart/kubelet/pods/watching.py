@@ -17,7 +17,7 @@ from applecart.api.pods import Pod
 from applecart.api.reasons import EventType
 from applecart.api.reasons import kubelet as reasons
 from applecart.errors import ApplecartError, only_one
-from applecart.kubelet.entry import Entry, Exit
+from applecart.kubelet.entry import Exit, JournalEntry
 from applecart.kubelet.guest.share import GuestShare
 from applecart.kubelet.guest.token import TokenKeeper, wants_token
 from applecart.kubelet.pods.ending import Ending
@@ -50,15 +50,15 @@ class Watching:
     _killed: asyncio.Event = field(default_factory=asyncio.Event)
     _because: Exit | None = None
     _given_grace_s: float | None = None
-    _noted: Entry | None = None  # with its address; a full disk may know less
+    _noted: JournalEntry | None = None  # with its address; a full disk may know less
 
-    async def until_ended(self, entry: Entry, detached: Detached) -> Entry:
+    async def until_ended(self, entry: JournalEntry, detached: Detached) -> JournalEntry:
         """The entry with its exit. Raises when the VM never began."""
         share = GuestShare(self.host.userdata, entry.vm, self.host.files)
         with share.masked(entry.secret_names):  # probes quote the guest
             return await self._until_ended(entry, detached, share)
 
-    async def _until_ended(self, entry: Entry, detached: Detached, share: GuestShare) -> Entry:
+    async def _until_ended(self, entry: JournalEntry, detached: Detached, share: GuestShare) -> JournalEntry:
         if entry.because is not None:  # an earlier agent was about to end it
             self._end(entry.because)
         ended = asyncio.ensure_future(detached.wait())
@@ -94,7 +94,7 @@ class Watching:
         self._because = self._because or because
         self._killed.set()
 
-    async def _follow(self, entry: Entry, share: GuestShare) -> None:
+    async def _follow(self, entry: JournalEntry, share: GuestShare) -> None:
         entry = await self._until_booted(entry)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._refresh_address(entry))
@@ -103,7 +103,7 @@ class Watching:
                 lifetime = None if self.is_rebound else entry.token
                 group.create_task(TokenKeeper(self.host.client, self.host.clock).keep(self.pod, share, lifetime))
 
-    async def _until_booted(self, entry: Entry) -> Entry:
+    async def _until_booted(self, entry: JournalEntry) -> JournalEntry:
         give_up_s = self.host.clock.monotonic() + self._boot_left_s(entry)  # the wall clock may be set meanwhile
         with self.host.metrics.waiting("boot", entry.key):
             while not (address := await self._look(entry)):
@@ -118,13 +118,13 @@ class Watching:
                 await asyncio.sleep(ADDRESS_PAUSE_S)
         return self._note(entry, address)
 
-    def _boot_left_s(self, entry: Entry) -> float:
+    def _boot_left_s(self, entry: JournalEntry) -> float:
         """Only the wall clock knows since when a VM boots that an earlier agent started."""
         now = self.host.clock.now()
         boots_s = max(0.0, (now - (entry.started_at or now)).total_seconds())
         return max(0.0, self.host.boot_deadline_s - boots_s)
 
-    async def _look(self, entry: Entry) -> str:
+    async def _look(self, entry: JournalEntry) -> str:
         try:
             return await self.host.tart.ip(entry.vm, wait_s=ADDRESS_WAIT_S) or ""
         except VmNotRunning:
@@ -133,7 +133,7 @@ class Watching:
             log.warning("a VM's address cannot be asked for", object=entry.key, vm=entry.vm, exc_info=error)
             return ""
 
-    def _note(self, entry: Entry, address: str) -> Entry:
+    def _note(self, entry: JournalEntry, address: str) -> JournalEntry:
         host = self.host
         now = host.clock.now()
         if entry.booted_at is None and not self.is_rebound:
@@ -153,7 +153,7 @@ class Watching:
         self.changed()
         return entry
 
-    async def _refresh_address(self, entry: Entry) -> None:
+    async def _refresh_address(self, entry: JournalEntry) -> None:
         while True:
             await asyncio.sleep(ADDRESS_REFRESH_S)
             address = await self._look(entry)
@@ -162,7 +162,7 @@ class Watching:
             with suppress(OSError):  # for what a full disk did not take before; it is there as a rule
                 self.host.journal.write(entry)
 
-    async def _enforce_deadline(self, entry: Entry) -> None:
+    async def _enforce_deadline(self, entry: JournalEntry) -> None:
         """`activeDeadlineSeconds` of the Pod. Only its beginning is read off the wall clock, which may be set meanwhile."""
         active = self.host.clock.now() - (self.pod.status.start_time or entry.accepted_at)
         began_s = self.host.clock.monotonic() - active.total_seconds()

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from applecart.errors import DeadlineExceeded, Unreachable
 from applecart.kubelet.probes.checks import HTTP_SUCCESS, Check, ExecCheck, HttpCheck, Plan, TcpCheck
-from applecart.kubelet.probes.state import Answer, Outcome
+from applecart.kubelet.probes.state import Answer, ProbeResult
 from applecart.kubelet.serve.guest_http import NoAnswer, get
 from applecart.secrets import current_registry, redact
 from applecart.tart.mac import Ended, Mac
@@ -40,10 +40,10 @@ class Asker:
         try:
             outcome, text = await self._ask(plan.check, plan.timeout_s, vm, address)
         except Exception as error:  # a probe must go on asking, whatever went wrong once
-            outcome, text = Outcome.UNKNOWN, str(error) or type(error).__name__
+            outcome, text = ProbeResult.UNKNOWN, str(error) or type(error).__name__
         return Answer(outcome, shown(text))
 
-    async def _ask(self, check: Check, timeout_s: float, vm: str, address: str) -> tuple[Outcome, str]:
+    async def _ask(self, check: Check, timeout_s: float, vm: str, address: str) -> tuple[ProbeResult, str]:
         if isinstance(check, ExecCheck):
             return await self._run(check, timeout_s, vm)
         try:
@@ -52,31 +52,31 @@ class Asker:
                     return await self._connect(check, timeout_s, address)
                 return await self._fetch(check, timeout_s, address)
         except DeadlineExceeded:
-            return Outcome.FAILED, f"{address}:{check.port} did not answer within {timeout_s} s"
+            return ProbeResult.FAILED, f"{address}:{check.port} did not answer within {timeout_s} s"
         except (Unreachable, NoAnswer) as error:
-            return Outcome.FAILED, str(error)
+            return ProbeResult.FAILED, str(error)
         except TimeoutError:
-            return Outcome.UNKNOWN, f"this host did not connect to {address}:{check.port} within {HOST_WAIT_S:.0f} s"
+            return ProbeResult.UNKNOWN, f"this host did not connect to {address}:{check.port} within {HOST_WAIT_S:.0f} s"
 
-    async def _run(self, check: ExecCheck, timeout_s: float, vm: str) -> tuple[Outcome, str]:
+    async def _run(self, check: ExecCheck, timeout_s: float, vm: str) -> tuple[ProbeResult, str]:
         try:
             async with asyncio.timeout(timeout_s + TART_WAIT_S):
                 ended = await self._tart.exec(vm, check.command, deadline_s=timeout_s)
         except DeadlineExceeded:
-            return Outcome.FAILED, f"the command {' '.join(check.command)} did not end within {timeout_s} s"
+            return ProbeResult.FAILED, f"the command {' '.join(check.command)} did not end within {timeout_s} s"
         except TimeoutError:
-            return Outcome.UNKNOWN, f"Tart did not begin the command within {TART_WAIT_S:.0f} s"
+            return ProbeResult.UNKNOWN, f"Tart did not begin the command within {TART_WAIT_S:.0f} s"
         if ended.code == 0:
-            return Outcome.PASSED, ""
+            return ProbeResult.PASSED, ""
         said = (ended.out + ended.err).lstrip()[:LONGEST_SAID_BYTES].decode(errors="replace").strip()
-        return Outcome.FAILED, said or f"the command {' '.join(check.command)} ended with code {ended.code}"
+        return ProbeResult.FAILED, said or f"the command {' '.join(check.command)} ended with code {ended.code}"
 
-    async def _connect(self, check: TcpCheck, timeout_s: float, address: str) -> tuple[Outcome, str]:
+    async def _connect(self, check: TcpCheck, timeout_s: float, address: str) -> tuple[ProbeResult, str]:
         connection = await self._mac.connect(address, check.port, deadline_s=timeout_s)
         await connection.aclose()
-        return Outcome.PASSED, ""
+        return ProbeResult.PASSED, ""
 
-    async def _fetch(self, check: HttpCheck, timeout_s: float, address: str) -> tuple[Outcome, str]:
+    async def _fetch(self, check: HttpCheck, timeout_s: float, address: str) -> tuple[ProbeResult, str]:
         answer = await get(
             self._mac,
             address,
@@ -87,8 +87,8 @@ class Asker:
             limit_bytes=LONGEST_BODY_BYTES,
         )
         if answer.status in HTTP_SUCCESS:
-            return Outcome.PASSED, ""
-        return Outcome.FAILED, f"HTTP probe failed with statuscode: {answer.status}"
+            return ProbeResult.PASSED, ""
+        return ProbeResult.FAILED, f"HTTP probe failed with statuscode: {answer.status}"
 
 
 def shown(text: str) -> str:

@@ -14,7 +14,7 @@ from applecart.api.pods import Pod
 from applecart.clock import Clock
 from applecart.kubelet.probes.ask import Asker
 from applecart.kubelet.probes.checks import Kind, Plan, UnsupportedProbe, plans
-from applecart.kubelet.probes.state import Answer, Health, Outcome, ProbeState, health, unhealthy_event
+from applecart.kubelet.probes.state import Answer, Health, ProbeResult, ProbeState, health, unhealthy_event
 from applecart.observe.logs import logger
 
 FIRST_JITTER_S = 1.0  # spreads the guests of a restarted agent; a whole period would keep a good guest waiting
@@ -85,7 +85,7 @@ class ProbeRunner:
         answer = await self._asker.ask(plan, guest.vm, guest.address)
         before = guest.health
         guest.heard(plan, answer)
-        if answer.outcome is not Outcome.PASSED:
+        if answer.outcome is not ProbeResult.PASSED:
             self._on_failure(guest.uid, unhealthy_event(plan, answer))
         # A sentence alone is no news: an answer that quotes the time would make a write to the API of every probe.
         if (guest.health.ready, guest.health.alive, guest.health.started) != (before.ready, before.alive, before.started):

@@ -12,14 +12,14 @@ import msgspec
 from applecart.kubelet.probes.checks import Kind, Plan
 
 
-class Outcome(StrEnum):
+class ProbeResult(StrEnum):
     PASSED = "passed"
     FAILED = "failed"  # the guest answered wrongly, or not in time
     UNKNOWN = "unknown"  # the guest could not be asked
 
 
 class Answer(msgspec.Struct, frozen=True):
-    outcome: Outcome
+    outcome: ProbeResult
     text: str = ""  # bounded and redacted
 
 
@@ -37,9 +37,9 @@ class ProbeState(msgspec.Struct, frozen=True):
         return cls(is_good=was_good or kind is Kind.LIVENESS)
 
     def after(self, answer: Answer, plan: Plan) -> "ProbeState":
-        if answer.outcome is Outcome.UNKNOWN and plan.kind is not Kind.READINESS:
+        if answer.outcome is ProbeResult.UNKNOWN and plan.kind is not Kind.READINESS:
             return msgspec.structs.replace(self, last=answer)
-        passed = answer.outcome is Outcome.PASSED
+        passed = answer.outcome is ProbeResult.PASSED
         in_a_row = self.in_a_row + 1 if passed is self.passed else 1
         decides = in_a_row >= (plan.successes if passed else plan.failures)
         return ProbeState(passed if decides else self.is_good, in_a_row, passed, answer)
@@ -76,7 +76,7 @@ def health(probes: Iterable[tuple[Plan, ProbeState]]) -> Health:
 def unhealthy_event(plan: Plan, answer: Answer) -> str:
     """The text of the Warning `Unhealthy`, in the words of a kubelet."""
     name = plan.kind.capitalize()
-    if answer.outcome is Outcome.UNKNOWN:
+    if answer.outcome is ProbeResult.UNKNOWN:
         return f"{name} probe errored and resulted in unknown state: {answer.text}"
     return f"{name} probe failed: {answer.text}"
 
@@ -90,7 +90,7 @@ def _ending(plan: Plan, state: ProbeState) -> str:
 def _waiting(plan: Plan, state: ProbeState) -> str:
     if state.last is None:
         return f"the {plan.kind} probe has not been answered yet"
-    if state.last.outcome is Outcome.PASSED:
+    if state.last.outcome is ProbeResult.PASSED:
         return f"the {plan.kind} probe passed {state.in_a_row} of {plan.successes} times"
-    word = "failed" if state.last.outcome is Outcome.FAILED else "could not be asked"
+    word = "failed" if state.last.outcome is ProbeResult.FAILED else "could not be asked"
     return f"the {plan.kind} probe {word}; the last answer was: {state.last.text}"

@@ -26,7 +26,7 @@ from applecart.kubelet.serve.stats import Stats
 from applecart.kubelet.serve.terminal import Terminal, run_while_heard
 from applecart.kubelet.serve.tls import RotatedTls, TlsFiles
 from applecart.kubelet.serve.upgrade import Upgrade
-from applecart.observe.doors import IDLE_S, Door, server_log
+from applecart.observe.connection_limit import IDLE_S, LimitedListener, server_log
 from applecart.observe.metrics import CONTENT_TYPE
 from applecart.tart.mac import Mac
 
@@ -87,19 +87,21 @@ class KubeletEndpoint:
         await self._runner.setup()
         try:
             assert self._runner.server is not None
-            self._door = await Door.open(self._runner.server, self.host or None, self.port, context=self._tls.context)
+            self._listener = await LimitedListener.open(
+                self._runner.server, self.host or None, self.port, context=self._tls.context
+            )
         except (OSError, OverflowError) as error:
             await self._runner.cleanup()
             reason = getattr(error, "strerror", None) or error
             raise BadInput(
                 f"--kubelet-bind-address {self.host}:{self.port} cannot be served ({reason}); choose another address or port"
             ) from None
-        self.port = self._door.addresses[0][1]
+        self.port = self._listener.addresses[0][1]
         self._rotating = asyncio.create_task(self._tls.run())
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._door.close()
+        self._listener.close()
         self._rotating.cancel()
         await asyncio.gather(self._rotating, return_exceptions=True)
         await self._runner.cleanup()

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from applecart.kubelet.serve.scrape import ScrapeAnswer, ScrapeRequest
-from applecart.observe.doors import Door, server_log
+from applecart.observe.connection_limit import LimitedListener, server_log
 
 DRAIN_S = 5.0  # for scrapes under way when the guest goes
 IDLE_S = 60.0  # of a kept connection
@@ -13,16 +13,16 @@ MOST_CONNECTIONS = 32  # a scraper keeps one; each costs the agent a file
 
 
 class HttpListening:
-    def __init__(self, runner: web.ServerRunner, door: Door) -> None:
+    def __init__(self, runner: web.ServerRunner, listener: LimitedListener) -> None:
         self._runner = runner
-        self._door = door
+        self._listener = listener
 
     @property
     def port(self) -> int:
-        return self._door.addresses[0][1]
+        return self._listener.addresses[0][1]
 
     async def aclose(self) -> None:
-        self._door.close()
+        self._listener.close()
         await self._runner.cleanup()
 
 
@@ -40,8 +40,8 @@ async def listen_http(host: str, port: int, answer: Callable[[ScrapeRequest], Aw
     runner = web.ServerRunner(server, shutdown_timeout=DRAIN_S)
     await runner.setup()
     try:
-        door = await Door.open(server, host, port, most=MOST_CONNECTIONS)
+        listener = await LimitedListener.open(server, host, port, most=MOST_CONNECTIONS)
     except BaseException:
         await runner.cleanup()
         raise
-    return HttpListening(runner, door)
+    return HttpListening(runner, listener)

@@ -17,7 +17,7 @@ from applecart.embedded.controllers.expiry.plan import Expire, dated, plan_event
 from applecart.embedded.controllers.expiry.sweep import Expiry, run_expiry
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from tests.kube.faults import FaultyTransport, Refused, always
 from tests.virtual_time import elapse
 

@@ -16,7 +16,7 @@ from applecart.api.meta import Object, ObjectMeta, OwnerReference, Resource
 from applecart.api.rbac import ClusterRole
 from applecart.kube.errors import NotFound
 from applecart.kube.owners import owner_reference
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from tests.embedded.controllers.scene import HOLD, Scenario, Scene, plain_reference
 
 THINGS = "things.applecart.test"

@@ -15,7 +15,7 @@ from applecart.embedded.controllers.garbage.run import run_garbage_collector
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
 from applecart.kube.owners import owner_reference
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.transport import Request, Transport
 from tests.embedded.controllers.garbage.scenarios import THINGS, Thing, ensure_things
 from tests.embedded.controllers.meddling import Meddler

@@ -15,7 +15,7 @@ from applecart.api.meta import Key, ObjectMeta, OwnerReference
 from applecart.clock import Clock
 from applecart.embedded.controllers.garbage.run import run_garbage_collector
 from applecart.kube.client import Client
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.transport import Request
 from tests.embedded.controllers.garbage.model import GHOST, Model, random_owners
 from tests.embedded.controllers.stages import api_in_memory

@@ -9,7 +9,7 @@ from applecart.api.coordination import Lease
 from applecart.api.core import ConfigMap, Namespace, Secret, ServiceAccount
 from applecart.api.meta import Key, ObjectMeta
 from applecart.api.pods import Pod, PodSpec
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.paths import object_path
 from applecart.kube.transport import Request
 from tests.embedded.controllers.scene import HOLD, Scenario, Scene

@@ -11,7 +11,7 @@ from applecart.clock import Clock
 from applecart.embedded.controllers.namespaces.belongings import CA_KEY, DESCRIBED, DESCRIPTION, mended_root_ca, root_ca
 from applecart.embedded.controllers.namespaces.run import run_namespaces
 from applecart.kube.client import Client
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from tests.embedded.controllers.stages import CA_PEM, api_in_memory
 from tests.kube.faults import FaultyTransport
 from tests.virtual_time import elapse

@@ -21,7 +21,7 @@ from applecart.errors import ApplecartError
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
 from applecart.kube.informer import Informer
-from applecart.kube.patches import Merge, Strategic
+from applecart.kube.patch import Merge, Strategic
 from tests.embedded.controllers.node_lifecycle.objects import PRESSURES, lease, node
 
 LEASES = "kube-node-lease"

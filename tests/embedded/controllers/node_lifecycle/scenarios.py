@@ -7,7 +7,7 @@ that finishes deletions: a Pod with a node that is being deleted stays, and that
 from collections.abc import Awaitable, Callable
 
 from applecart.api.nodes import Node
-from applecart.kube.patches import Merge, Strategic
+from applecart.kube.patch import Merge, Strategic
 from tests.embedded.controllers.node_lifecycle.fleet import Fleet
 from tests.embedded.controllers.node_lifecycle.objects import leaves_after, pod, tolerates
 

@@ -11,7 +11,7 @@ from applecart.api.meta import Key
 from applecart.api.nodes import Node
 from applecart.api.pods import Pod
 from applecart.clock import VirtualClock
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.transport import Request
 from tests.embedded.controllers.node_lifecycle.conftest import World
 from tests.embedded.controllers.node_lifecycle.fleet import Fleet

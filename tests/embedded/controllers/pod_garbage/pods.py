@@ -11,7 +11,7 @@ from applecart.api.nodes import Node, NodeCondition, NodeSpec, NodeStatus, Taint
 from applecart.api.pods import Pod, PodSpec, PodStatus
 from applecart.clock import EPOCH
 from applecart.kube.client import Client
-from applecart.kube.patches import Strategic
+from applecart.kube.patch import Strategic
 
 FINALIZER = "tuist.dev/tart-kubelet"
 OUT_OF_SERVICE = Taint(key="node.kubernetes.io/out-of-service", effect="NoExecute", value="nodeshutdown")

@@ -13,7 +13,7 @@ from applecart.embedded.controllers.pod_garbage.collector import Patience
 from applecart.embedded.controllers.pod_garbage.run import run_pod_garbage
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.transport import Request
 from tests.embedded.controllers.pod_garbage.pods import FINALIZER, OUT_OF_SERVICE, node, pod, store
 from tests.kube.faults import Fault, FaultyTransport, Refused, Says, Stalls, always

@@ -18,7 +18,7 @@ from applecart.embedded.controllers.pod_garbage.run import run_pod_garbage
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.informer import Informer
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from tests.embedded.controllers.pod_garbage.pods import FINALIZER, node, pod, store
 
 OURS = "ours"

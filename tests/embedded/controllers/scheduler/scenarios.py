@@ -16,7 +16,7 @@ from applecart.api.nodes import Node, Overhead, RuntimeClass, RuntimeClassSchedu
 from applecart.api.pods import Pod
 from applecart.api.scheduling import SchedulingGate, Toleration
 from applecart.kube.errors import AlreadyExists
-from applecart.kube.patches import Json, Merge
+from applecart.kube.patch import Json, Merge
 from applecart.kube.transport import Request
 from tests.embedded.controllers.scheduler.objects import affinity, container, needs, node, pod, term
 from tests.embedded.controllers.scheduler.stage import NO_CLAIMS, Stage, ensure

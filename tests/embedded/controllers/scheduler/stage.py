@@ -17,7 +17,7 @@ from applecart.api.pods import Pod, PodCondition
 from applecart.kube.client import Client
 from applecart.kube.errors import AlreadyExists, NotFound
 from applecart.kube.informer import Informer
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from tests.embedded.controllers.scheduler.objects import pod
 
 WITHIN_S = 30.0  # a real scheduler retries after up to 10 s; the rest is for a busy machine

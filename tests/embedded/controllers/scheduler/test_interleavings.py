@@ -21,7 +21,7 @@ from applecart.clock import VirtualClock, VirtualLoop, run_virtual
 from applecart.embedded.server.server import RunningApi
 from applecart.embedded.store.record import Change
 from applecart.kube.errors import NotFound
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.transport import Request, Response, Stream, Transport
 from tests.embedded.controllers.scheduler.conftest import Play
 from tests.embedded.controllers.scheduler.objects import node, pod

@@ -11,7 +11,7 @@ from applecart.clock import Clock
 from applecart.embedded.controllers.scheduler.run import REAL_SCHEDULER_LEASE, real_scheduler_runs
 from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from tests.virtual_time import elapse
 
 

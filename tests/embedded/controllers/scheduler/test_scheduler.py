@@ -6,7 +6,7 @@ from applecart.api.meta import Key
 from applecart.api.nodes import Node
 from applecart.api.pods import Pod
 from applecart.api.scheduling import SchedulingGate
-from applecart.kube.patches import Json, Merge
+from applecart.kube.patch import Json, Merge
 from applecart.kube.transport import Request
 from tests.embedded.controllers.scheduler.conftest import Play
 from tests.embedded.controllers.scheduler.objects import node, pod

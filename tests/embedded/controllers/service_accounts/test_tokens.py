@@ -13,7 +13,7 @@ from applecart.embedded.controllers.service_accounts.run import run_tokens
 from applecart.embedded.controllers.service_accounts.tokens import index_by_account, index_by_secret
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.transport import Request
 from tests.embedded.controllers.stages import CA_PEM, api_in_memory
 from tests.kube.faults import Fault, FaultyTransport, Lost, Refused, Says, always

@@ -23,7 +23,7 @@ from applecart.kube.errors import NotFound
 from applecart.kube.events import Recorder
 from applecart.kube.finalizers import remove_finalizer
 from applecart.kube.metadata_only import MetadataClient, PartialObject
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.results import DONE, WAIT, Result, again_in
 from applecart.kube.workqueue import WorkQueue
 from applecart.observe.logs import logger

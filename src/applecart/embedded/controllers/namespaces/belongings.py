@@ -14,7 +14,7 @@ from applecart.api.meta import Key, ObjectMeta
 from applecart.kube.client import Client
 from applecart.kube.errors import AlreadyExists, Forbidden, NotFound
 from applecart.kube.informer import Informer
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.results import DONE, Result
 
 DEFAULT_ACCOUNT = "default"

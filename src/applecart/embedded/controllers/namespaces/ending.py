@@ -14,12 +14,12 @@ from applecart.api.meta import Key, instant
 from applecart.clock import Clock
 from applecart.embedded.controllers.namespaces.conditions import Survey, conditions_after
 from applecart.embedded.controllers.namespaces.content import Content
-from applecart.kube.backoff import Pace
+from applecart.kube.backoff import Backoff
 from applecart.kube.client import Client
 from applecart.kube.discovery import discover
 from applecart.kube.errors import NotFound
 from applecart.kube.informer import Informer
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.paths import object_path
 from applecart.kube.results import DONE, Result, again_in
 from applecart.kube.transport import Request
@@ -28,7 +28,7 @@ from applecart.observe.logs import logger
 FINALIZER = "kubernetes"
 TERMINATING = "Terminating"
 # A Pod's end or somebody's finalizer is waited for: soon at first, then about as often as kube-controller-manager looks.
-PACE = Pace(first_s=0.5, longest_s=10.0)
+PACE = Backoff(first_s=0.5, longest_s=10.0)
 
 Document = dict[str, Any]
 log = logger(__name__)

@@ -7,7 +7,7 @@ import msgspec
 
 from applecart.api.nodes import Node, NodeCondition, Taint
 from applecart.kube.client import Client
-from applecart.kube.patches import Merge, Strategic
+from applecart.kube.patch import Merge, Strategic
 
 
 async def write_conditions(client: Client, node: Node, conditions: list[NodeCondition]) -> Node:

@@ -12,7 +12,7 @@ from applecart.api.pods import Pod, PodCondition
 from applecart.kube.client import Client
 from applecart.kube.conditions import TRUE
 from applecart.kube.errors import Conflict, NotFound
-from applecart.kube.patches import Strategic
+from applecart.kube.patch import Strategic
 
 DISRUPTION_TARGET = "DisruptionTarget"
 

@@ -16,7 +16,7 @@ from applecart.kube.client import Client
 from applecart.kube.codec import encode_object
 from applecart.kube.conditions import FALSE, find, set_condition
 from applecart.kube.errors import ApiError, Conflict, NotFound, ServerFault
-from applecart.kube.patches import Strategic
+from applecart.kube.patch import Strategic
 from applecart.kube.paths import object_path
 from applecart.kube.transport import Request
 

@@ -28,7 +28,7 @@ from applecart.kube.client import Client
 from applecart.kube.errors import Conflict, NotFound
 from applecart.kube.informer import Informer
 from applecart.kube.metadata_only import MetadataClient, metadata_kind
-from applecart.kube.patches import Merge
+from applecart.kube.patch import Merge
 from applecart.kube.results import DONE, Result
 from applecart.observe.logs import logger
 from applecart.secrets import Secret as SecretText

@@ -10,13 +10,13 @@ import pytest
 from aiohttp import web
 
 from applecart.clock import Clock
-from applecart.observe import doors
-from applecart.observe.doors import HANDSHAKE_S, Door, server_log
+from applecart.observe import connection_limit
+from applecart.observe.connection_limit import HANDSHAKE_S, LimitedListener, server_log
 from tests.embedded.relay.stage import Trust
 from tests.observe.stranger import HOST, heard
 from tests.virtual_time import elapse
 
-LOGGER = "tests.observe.doors"
+LOGGER = "tests.observe.connection_limit"
 ASK = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 
 
@@ -32,34 +32,34 @@ async def server() -> AsyncIterator[web.Server]:
 
 @pytest.mark.real_time
 async def test_only_so_many_are_let_in_and_there_is_room_again_when_one_goes(server: web.Server) -> None:
-    door = await Door.open(server, HOST, 0, most=2)
+    listener = await LimitedListener.open(server, HOST, 0, most=2)
     try:
-        staying = [await asyncio.open_connection(HOST, door.addresses[0][1]) for _ in range(2)]
+        staying = [await asyncio.open_connection(HOST, listener.addresses[0][1]) for _ in range(2)]
         for _, writer in staying:
             writer.write(ASK)
         assert [b"200 OK" in await reader.readuntil(b"\r\n\r\n") for reader, _ in staying] == [True, True]
-        assert await heard(door.addresses[0][1], ASK) == b""
+        assert await heard(listener.addresses[0][1], ASK) == b""
         staying[0][1].transport.abort()
         async with asyncio.timeout(20):
-            while not (said := await heard(door.addresses[0][1], ASK)):
+            while not (said := await heard(listener.addresses[0][1], ASK)):
                 pass
         assert b"200 OK" in said
         staying[1][1].close()
     finally:
-        door.close()
+        listener.close()
 
 
 @pytest.mark.real_time
 async def test_who_finds_a_door_with_tls_full_is_not_even_shaken_hands_with(
     server: web.Server, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full door waited seconds for the handshake of each that it was to close, and a flood took every file there was."""
-    monkeypatch.setattr(doors, "HANDSHAKE_S", 600.0)
+    """A full listener waited seconds for the handshake of each that it was to close, and a flood took every file there was."""
+    monkeypatch.setattr(connection_limit, "HANDSHAKE_S", 600.0)
     trust = Trust(tmp_path, clock)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(trust.agent.certificate, trust.agent.key)
-    door = await Door.open(server, HOST, 0, context=context, most=2)
-    port = door.addresses[0][1]
+    listener = await LimitedListener.open(server, HOST, 0, context=context, most=2)
+    port = listener.addresses[0][1]
     try:
         known = ssl.create_default_context(cadata=trust.pem.decode())
         reader, writer = await asyncio.open_connection(HOST, port, ssl=known)
@@ -70,25 +70,27 @@ async def test_who_finds_a_door_with_tls_full_is_not_even_shaken_hands_with(
                 assert await heard(port, b"") == b""
         writer.close()
     finally:
-        door.close()
+        listener.close()
 
 
 async def test_those_who_may_still_shake_hands_count_until_they_are_given_up(server: web.Server) -> None:
     """A connection takes its file before anything was said on it."""
-    door = Door(server, 3, shakes_hands=True)
-    let_in = [isinstance(door.enter(), web.RequestHandler) for _ in range(5)]
+    listener = LimitedListener(server, 3, shakes_hands=True)
+    let_in = [isinstance(listener.enter(), web.RequestHandler) for _ in range(5)]
     assert let_in == [True, True, True, False, False]
     await elapse(HANDSHAKE_S)
-    assert isinstance(door.enter(), web.RequestHandler)
+    assert isinstance(listener.enter(), web.RequestHandler)
 
 
 async def test_a_flood_is_told_once_until_it_is_over(server: web.Server, caplog: pytest.LogCaptureFixture) -> None:
-    door = Door(server, 1, shakes_hands=True)
+    listener = LimitedListener(server, 1, shakes_hands=True)
     for _ in range(2):
         for _ in range(10):
-            door.enter()
+            listener.enter()
         await elapse(HANDSHAKE_S)
-    assert [record.name for record in caplog.records if "too many connections" in record.getMessage()] == [doors.__name__] * 2
+    assert [record.name for record in caplog.records if "too many connections" in record.getMessage()] == [
+        connection_limit.__name__
+    ] * 2
 
 
 @pytest.mark.real_time
@@ -105,11 +107,11 @@ async def test_a_request_that_cannot_be_read_is_answered_and_not_repeated_in_the
     server: web.Server, caplog: pytest.LogCaptureFixture, asked: bytes
 ) -> None:
     """I9: aiohttp logs the line that it does not understand, and the line may hold a token."""
-    door = await Door.open(server, HOST, 0)
+    listener = await LimitedListener.open(server, HOST, 0)
     try:
-        assert b" 400 " in await heard(door.addresses[0][1], asked)
+        assert b" 400 " in await heard(listener.addresses[0][1], asked)
     finally:
-        door.close()
+        listener.close()
     assert "hunter2" not in caplog.text
 
 

@@ -1,8 +1,8 @@
 """What stands before a page that strangers can reach: only so many at a time, for so long, and a log without their words.
 
-A connection costs a file, and a process that has none left can start no program. So a door lets only so many in, counts those
-that have come in the last seconds and may still be shaking hands, and closes the rest unread. A request that cannot be read is
-answered by aiohttp and not logged: its text may hold a credential, and anybody could fill a disk with it.
+A connection costs a file, and a process that has none left can start no program. So a listener lets only so many in, counts
+those that have come in the last seconds and may still be shaking hands, and closes the rest unread. A request that cannot be
+read is answered by aiohttp and not logged: its text may hold a credential, and anybody could fill a disk with it.
 """
 
 import asyncio
@@ -48,15 +48,15 @@ class _Closed(asyncio.Protocol):
         transport.abort()
 
 
-class _Doorstep(asyncio.Protocol):
+class _Arrival(asyncio.Protocol):
     """Where a connection is until it is let in. asyncio's own servers shake hands first, also with those to be closed."""
 
-    def __init__(self, door: "Door", context: ssl.SSLContext | None) -> None:
-        self._door = door
+    def __init__(self, listener: "LimitedListener", context: ssl.SSLContext | None) -> None:
+        self._listener = listener
         self._context = context
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        inside = self._door.enter()
+        inside = self._listener.enter()
         if self._context is not None and not isinstance(inside, _Closed):
             loop = asyncio.get_running_loop()
             # Nobody waits for the handshake, so there is no future for it; typeshed wants one, and whole seconds.
@@ -65,7 +65,7 @@ class _Doorstep(asyncio.Protocol):
         inside.connection_made(transport)
 
 
-class Door:
+class LimitedListener:
     """Listens for a server of aiohttp's; `open` it."""
 
     def __init__(self, server: "web.Server", most: int, *, shakes_hands: bool) -> None:
@@ -87,10 +87,10 @@ class Door:
         most: int = CONNECTIONS,
     ) -> Self:
         """Raises OSError, and OverflowError for a port that is none."""
-        door = cls(server, most, shakes_hands=context is not None)
+        listener = cls(server, most, shakes_hands=context is not None)
         loop = asyncio.get_running_loop()
-        door._listening = await loop.create_server(lambda: _Doorstep(door, context), host, port)
-        return door
+        listener._listening = await loop.create_server(lambda: _Arrival(listener, context), host, port)
+        return listener
 
     @property
     def addresses(self) -> list[tuple[str, int]]:

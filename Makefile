@@ -30,10 +30,10 @@ up: $(VENV)/ready-to-run ## run applecart with its own Kubernetes API until Ctrl
 	@APPLECART_BINARIES=$${APPLECART_BINARIES:-$$($(BIN)/python tests/kubernetes/build.py --kube $(KUBE) --look)} $(BIN)/applecart up $(UP)
 
 test: check ## check, then every test that needs no Kubernetes
-	$(BIN)/pytest -n auto -m "not kubernetes"
+	$(BIN)/pytest -n auto -m "not kubernetes and not soak"
 
 test-kubernetes: $(VENV)/ready-to-develop kube-binaries ## the tests on a real kube-apiserver (KUBE=1.33 for the oldest we support)
-	$(BIN)/pytest -n 2 -m kubernetes
+	$(BIN)/pytest -n 2 -m "kubernetes and not soak"
 
 check: $(VENV)/ready-to-develop ## ruff, mypy --strict, import layers, generated files
 	$(BIN)/ruff check .

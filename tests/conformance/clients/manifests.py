@@ -76,21 +76,9 @@ def event(name: str, about: str) -> dict[str, Any]:
 
 def one_of_each() -> list[dict[str, Any]]:
     """Kinds that `kubectl create` has no command for."""
-    capacity = {"storage": "1Gi"}
     return [
         node("{ns}-mac"),
-        document("Endpoints", "ends", subsets=[{"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 80}]}]),
         document("Lease", "lease", "coordination.k8s.io/v1", spec={"holderIdentity": "me", "leaseDurationSeconds": 40}),
         document("RuntimeClass", "{ns}-tart", "node.k8s.io/v1", handler="tart"),
-        document(
-            "PersistentVolume",
-            "{ns}-volume",
-            spec={"capacity": capacity, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/data"}},
-        ),
-        document(
-            "PersistentVolumeClaim",
-            "claim",
-            spec={"accessModes": ["ReadWriteOnce"], "storageClassName": "none", "resources": {"requests": capacity}},
-        ),
         event("event-1", "ghost"),
     ]

@@ -23,8 +23,6 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         # The whole of two objects: a real server prints its inner names for fields.
         (r"(?s)(Forbidden: pod updates may not change fields other than [^\n]*).*", r"\1"),
         (r'(?s)Invalid value: "(map\[|\{).*?"(?=: )', "Invalid value: <object>"),
-        # Names a kind that is not served without somebody who fills it.
-        (r"^Warning: v1 Endpoints is deprecated.*\n", ""),
         (r"\b127\.0\.0\.1:\d+", "<address>"),
         (r"\beyJ[\w-]+\.[\w-]+\.[\w-]+", "<token>"),
         (r"\b[0-9a-f]{64}\b", "<hash>"),

@@ -182,9 +182,6 @@ CREATED: dict[str, dict[str, Any]] = {
     "new event source": new_event(deprecatedSource={"component": "c"}),
     "headless service": core("Service", spec={"clusterIP": "None", "ports": [{"port": 80}], "selector": {"a": "b"}}),
     "service name": core("Service", "9a", spec={"clusterIP": "None", "ports": [{"port": 80}], "selector": {"a": "b"}}),
-    "endpoints": core("Endpoints", subsets=[{"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 80}]}]),
-    "endpoints bad": core("Endpoints", subsets=[{"ports": [{"port": 0}, {"port": 80, "name": "A", "protocol": "x"}]}]),
-    "claim nothing": core("PersistentVolumeClaim"),
 }
 
 

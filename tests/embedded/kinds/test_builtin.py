@@ -16,7 +16,7 @@ def labels_where(condition: str) -> set[str]:
 
 def test_every_kind_has_shape_and_columns() -> None:
     kinds = builtin_kinds()
-    assert len(kinds) == len(ENTRIES) == 20
+    assert len(kinds) == len(ENTRIES) == 17
     for kind in kinds:
         assert kind.shape.sort == "struct"
         assert "metadata" in kind.shape.fields
@@ -26,7 +26,6 @@ def test_every_kind_has_shape_and_columns() -> None:
 def test_a_put_creates_what_real_servers_let_it_create() -> None:
     """An agent renews its Lease by PUT; the first one must not fail."""
     assert labels_where("creates_on_update") == {
-        "endpoints",
         "events",
         "events.events.k8s.io",
         "leases.coordination.k8s.io",

@@ -167,18 +167,6 @@ NAMESPACED: list[tuple[str, Document]] = [
         ),
     ),
     (
-        "/api/v1/namespaces/{ns}/endpoints",
-        _named("v1", "Endpoints", subsets=[{"addresses": [{"ip": "10.0.0.1", "nodeName": "n"}], "ports": [{"port": 80}]}]),
-    ),
-    (
-        "/api/v1/namespaces/{ns}/persistentvolumeclaims",
-        _named(
-            "v1",
-            "PersistentVolumeClaim",
-            spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": ""},
-        ),
-    ),
-    (
         "/api/v1/namespaces/{ns}/events",
         _named("v1", "Event", involvedObject={"kind": "Pod", "namespace": "{ns}", "name": "p"}, count=1, type="Normal"),
     ),
@@ -235,19 +223,6 @@ CLUSTER_WIDE: list[tuple[str, Document]] = [
                 "images": [{"names": ["a"], "sizeBytes": 5000000000}],
             },
         },
-    ),
-    (
-        "/api/v1/persistentvolumes",
-        _named(
-            "v1",
-            "PersistentVolume",
-            spec={
-                "capacity": {"storage": "1Gi"},
-                "accessModes": ["ReadWriteOnce"],
-                "hostPath": {"path": "/tmp"},
-                "claimRef": {"name": "c", "namespace": "d"},
-            },
-        ),
     ),
     (
         "/apis/rbac.authorization.k8s.io/v1/clusterroles",

@@ -106,7 +106,6 @@ def test_volumes_are_unions_that_retain_keys() -> None:
 def test_selectors_are_owned_as_a_whole() -> None:
     assert shape("spec.nodeSelector").is_atomic
     assert shape("spec.selector", "Service").is_atomic
-    assert shape("spec.claimRef", "PersistentVolume").is_atomic is False
     assert shape("involvedObject", "Event").is_atomic
     assert not shape("metadata.labels").is_atomic
 

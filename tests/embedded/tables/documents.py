@@ -57,19 +57,13 @@ MEMBERS = [
     "series",
     "source",
     "ports",
-    "subsets",
     "clusterIPs",
     "selector",
     "loadBalancer",
     "ingress",
-    "capacity",
-    "storage",
-    "accessModes",
-    "claimRef",
     "roleRef",
     "subjects",
     "kind",
-    "expirationSeconds",
 ]
 
 

@@ -94,44 +94,6 @@ ROWS: list[tuple[str, str, dict[str, Any], list[Any]]] = [
         ["one", "LoadBalancer", "<none>", "<pending>", "<none>", "60m", "<none>"],
     ),
     ("", "services", {}, ["one", "", "<none>", "<unknown>", "<none>", "60m", "<none>"]),
-    ("", "endpoints", {}, ["one", "<none>", "60m"]),
-    (
-        "",
-        "endpoints",
-        {"subsets": [{"addresses": [{"ip": "fd00::1"}], "ports": [{"port": 80}]}]},
-        ["one", "[fd00::1]:80", "60m"],
-    ),
-    (
-        "",
-        "endpoints",
-        {"subsets": [{"addresses": [{"ip": f"10.0.0.{n}"} for n in range(5)]}]},
-        ["one", "10.0.0.0,10.0.0.1,10.0.0.2 + 2 more...", "60m"],
-    ),
-    (
-        "",
-        "persistentvolumeclaims",
-        {
-            "spec": {"volumeName": "v"},
-            "status": {"phase": "Bound", "capacity": {"storage": "2Gi"}, "accessModes": ["ReadWriteMany", "ReadWriteOnce"]},
-        },
-        ["one", "Bound", "v", "2Gi", "RWO,RWX", "", "<unset>", "60m", "<unset>"],
-    ),
-    (
-        "",
-        "persistentvolumes",
-        {"spec": {"claimRef": {"namespace": "n", "name": "c"}, "capacity": {"storage": "1Gi"}}, "status": {"reason": "R"}},
-        ["one", "1Gi", "", "", "", "n/c", "", "<unset>", "R", "60m", "<unset>"],
-    ),
-    (
-        "certificates.k8s.io",
-        "certificatesigningrequests",
-        {
-            "spec": {"signerName": "s", "username": "u", "expirationSeconds": 3600},
-            "status": {"conditions": [{"type": "Denied"}, {"type": "Approved"}, {"type": "Failed"}], "certificate": "AA=="},
-        },
-        ["one", "60m", "s", "u", "60m", "Denied,Failed,Issued"],
-    ),
-    ("certificates.k8s.io", "certificatesigningrequests", {}, ["one", "60m", "<none>", "", "<none>", "Pending"]),
 ]
 
 
@@ -150,12 +112,6 @@ def test_a_secret_shows_how_many_members_it_has_and_none_of_them() -> None:
         {"metadata": META, "data": {"password": "aHVzaA=="}, "stringData": {"x": "hush"}}, NOW
     )
     assert not any("hush" in str(cell) or "aHVzaA" in str(cell) or "password" in str(cell) for cell in cells)
-
-
-def test_a_volume_that_is_being_deleted_says_so() -> None:
-    metadata = {**META, "deletionTimestamp": META["creationTimestamp"]}
-    for plural, at in (("persistentvolumes", 4), ("persistentvolumeclaims", 1)):
-        assert table_of("", plural).cells({"metadata": metadata, "status": {"phase": "Bound"}}, NOW)[at] == "Terminating"
 
 
 def test_an_object_that_cannot_be_read_still_shows_its_name() -> None:

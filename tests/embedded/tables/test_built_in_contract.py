@@ -1,15 +1,9 @@
 """The tables of built-in kinds beside those of a real server: the same columns, and the same cells for the same objects."""
 
 import re
-from base64 import b64encode
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509.oid import NameOID
 
 from applecart.clock import SystemClock
 from applecart.embedded.binaries.cluster import RealCluster
@@ -27,11 +21,9 @@ GRACE_S = 600
 CLUSTER_WIDE = {
     "clusterrolebindings",
     "clusterroles",
-    "certificatesigningrequests",
     "customresourcedefinitions",
     "namespaces",
     "nodes",
-    "persistentvolumes",
     "priorityclasses",
     "runtimeclasses",
 }
@@ -207,53 +199,15 @@ SERVICES: dict[str, dict[str, Any]] = {
     "balanced-ready": {"type": "LoadBalancer", "ports": [port(80)], "allocateLoadBalancerNodePorts": False},
     "named": {"type": "ExternalName", "externalName": "example.com"},
 }
-ADDRESSES = [{"ip": "10.0.0.1"}, {"ip": "10.0.0.2"}]
-ENDPOINTS: dict[str, list[dict[str, Any]]] = {
-    "none": [],
-    "two": [{"addresses": ADDRESSES, "ports": [{"port": 80}]}],
-    "many": [{"addresses": ADDRESSES, "ports": [{"name": "a", "port": 80}, {"name": "b", "port": 81}]}],
-    "without-ports": [{"addresses": ADDRESSES}],
-    "not-ready": [{"notReadyAddresses": ADDRESSES, "ports": [{"port": 80}]}],
-    "v6": [{"addresses": [{"ip": "fd00::1"}], "ports": [{"port": 80}]}],
-}
 
 
-def test_services_and_endpoints_look_as_on_the_real_server(real: RealApi, namespace: str) -> None:
+def test_services_look_as_on_the_real_server(real: RealApi, namespace: str) -> None:
     base = f"/api/v1/namespaces/{namespace}"
     for name, wanted in SERVICES.items():
         real.create(f"{base}/services", {"metadata": {"name": name}, "spec": wanted})
     entries = [{"ip": "192.0.2.9"}, {"hostname": "a.example.com"}, {"ip": "192.0.2.8"}]
     real.patch(f"{base}/services/balanced-ready/status", {"status": {"loadBalancer": {"ingress": entries}}})
-    for name, subsets in ENDPOINTS.items():
-        real.create(f"{base}/endpoints", {"metadata": {"name": name}, "subsets": subsets})
     compare(real, f"{base}/services", table_of("", "services"), at_least=len(SERVICES))
-    compare(real, f"{base}/endpoints", table_of("", "endpoints"), at_least=len(ENDPOINTS))
-
-
-def test_volumes_and_claims_look_as_on_the_real_server(real: RealApi, namespace: str) -> None:
-    claims = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
-    size = {"resources": {"requests": {"storage": "1Gi"}}}
-    claimed: dict[str, dict[str, Any]] = {
-        "plain": {"accessModes": ["ReadWriteOnce"]},
-        "with-class": {"accessModes": ["ReadWriteMany", "ReadOnlyMany"], "storageClassName": "fast", "volumeMode": "Block"},
-        "bound": {"accessModes": ["ReadWriteOnce"], "volumeName": "v"},
-    }
-    for name, wanted in claimed.items():
-        real.create(claims, {"metadata": {"name": name}, "spec": {**wanted, **size}})
-    bound = {"phase": "Bound", "accessModes": ["ReadOnlyMany", "ReadWriteOnce"], "capacity": {"storage": "2Gi"}}
-    real.patch(f"{claims}/bound/status", {"status": bound})
-    old_class = {"volume.beta.kubernetes.io/storage-class": "older"}
-    real.create(
-        claims, {"metadata": {"name": "old", "annotations": old_class}, "spec": {"accessModes": ["ReadWriteOncePod"], **size}}
-    )
-    for name, more in {
-        "plain": {},
-        "claimed": {"claimRef": {"namespace": namespace, "name": "bound"}, "storageClassName": "fast", "volumeMode": "Block"},
-    }.items():
-        wanted = {"capacity": {"storage": "3Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}, **more}
-        real.create("/api/v1/persistentvolumes", {"metadata": {"name": f"{name}-{namespace}"}, "spec": wanted})
-    compare(real, claims, table_of("", "persistentvolumeclaims"), at_least=4)
-    compare(real, "/api/v1/persistentvolumes", table_of("", "persistentvolumes"), at_least=2)
 
 
 SUBJECTS = [
@@ -287,29 +241,3 @@ def test_plain_kinds_look_as_on_the_real_server(real: RealApi, namespace: str, g
     for number, members in enumerate(PLAIN_KINDS[group, plural]):
         real.create(path, {**members, "metadata": {"name": f"{namespace}-{number}"}})
     compare(real, path, table_of(group, plural), at_least=len(PLAIN_KINDS[group, plural]))
-
-
-def test_signing_requests_look_as_on_the_real_server(real: RealApi, namespace_name: str) -> None:
-    path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ann")])
-    builder = x509.CertificateSigningRequestBuilder().subject_name(subject)
-    request = builder.sign(ec.generate_private_key(ec.SECP256R1()), SHA256()).public_bytes(Encoding.PEM)
-    wanted = {
-        "request": b64encode(request).decode(),
-        "signerName": "kubernetes.io/kube-apiserver-client",
-        "usages": ["client auth"],
-    }
-    for name, decided, more in (
-        ("pending", [], {}),
-        ("approved", ["Approved"], {"expirationSeconds": 7300}),
-        ("denied", ["Denied"], {"expirationSeconds": 86400}),
-        ("failed", ["Approved"], {}),
-    ):
-        full_name = f"{name}-{namespace_name}"
-        real.create(path, {"metadata": {"name": full_name}, "spec": {**wanted, **more}})
-        conditions = [{"type": kind, "status": "True", "reason": "Test"} for kind in decided]
-        real.patch(f"{path}/{full_name}/approval", {"status": {"conditions": conditions}})
-        if name == "failed":
-            conditions.append({"type": "Failed", "status": "True", "reason": "Test"})
-            real.patch(f"{path}/{full_name}/status", {"status": {"conditions": conditions}})
-    compare(real, path, table_of("certificates.k8s.io", "certificatesigningrequests"), at_least=4)

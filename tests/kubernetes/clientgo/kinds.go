@@ -13,7 +13,6 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -85,10 +84,6 @@ func kindChecks() []check {
 			spec := corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{port}, Selector: map[string]string{"a": "b"}}
 			live(s, core(s).CoreV1().Services(s.namespace), &corev1.Service{ObjectMeta: meta(s), Spec: spec})
 		}},
-		{"Endpoints live in protobuf", func(s *scene) {
-			subset := corev1.EndpointSubset{Addresses: []corev1.EndpointAddress{{IP: "10.0.0.1"}}, Ports: []corev1.EndpointPort{{Port: 80, Protocol: corev1.ProtocolTCP}}}
-			live(s, core(s).CoreV1().Endpoints(s.namespace), &corev1.Endpoints{ObjectMeta: meta(s), Subsets: []corev1.EndpointSubset{subset}})
-		}},
 		{"a Pod with every sort of field lives in protobuf", func(s *scene) {
 			live(s, core(s).CoreV1().Pods(s.namespace), &corev1.Pod{ObjectMeta: meta(s), Spec: richPodSpec()})
 		}},
@@ -102,15 +97,6 @@ func kindChecks() []check {
 			s.want(got.Status.Phase == corev1.NamespaceActive, "a new namespace is Active")
 			s.want(got.Labels["kubernetes.io/metadata.name"] == s.namespace, "a namespace carries its name as a label")
 			s.want(len(got.Spec.Finalizers) == 1 && got.Spec.Finalizers[0] == corev1.FinalizerKubernetes, "a namespace is guarded by kubernetes")
-		}},
-		{"a PersistentVolumeClaim is created in protobuf", func(s *scene) {
-			spec := corev1.PersistentVolumeClaimSpec{
-				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: pointer("none"),
-				Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1.5Gi")}},
-			}
-			made, err := core(s).CoreV1().PersistentVolumeClaims(s.namespace).Create(s.ctx, &corev1.PersistentVolumeClaim{ObjectMeta: meta(s), Spec: spec}, metav1.CreateOptions{})
-			s.must(err)
-			s.want(made.Spec.Resources.Requests.Storage().Cmp(resource.MustParse("1536Mi")) == 0, "a claim asks for 1536Mi")
 		}},
 		{"a Lease lives in protobuf and keeps microseconds", func(s *scene) {
 			now := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))

@@ -18,9 +18,8 @@ from applecart.embedded.kinds.pod import PodRules
 from applecart.embedded.kinds.rbac import BindingRules, RoleRules
 from applecart.embedded.kinds.rules import Rules
 from applecart.embedded.kinds.secret import SecretRules
-from applecart.embedded.kinds.service import EndpointsRules, ServiceRules
+from applecart.embedded.kinds.service import ServiceRules
 from applecart.embedded.kinds.service_account import ServiceAccountRules
-from applecart.embedded.kinds.volume_claims import PersistentVolumeClaimRules, PersistentVolumeRules
 
 RBAC = "rbac.authorization.k8s.io"
 _CREATE = ("create",)
@@ -66,7 +65,6 @@ def builtin_entries() -> list[Entry]:
     """In the order discovery lists them."""
     return [
         Entry(_core("ConfigMap", "configmaps"), ConfigMapRules(), ("cm",)),
-        Entry(_core("Endpoints", "endpoints"), EndpointsRules(), ("ep",)),
         Entry(_EVENTS, EventRules(), ("ev",)),
         Entry(
             _core("Namespace", "namespaces", False),
@@ -76,18 +74,6 @@ def builtin_entries() -> list[Entry]:
             verbs=_WITHOUT_COLLECTION,
         ),
         Entry(_core("Node", "nodes", False), NodeRules(), ("no",), subresources=(_status("Node"),)),
-        Entry(
-            _core("PersistentVolumeClaim", "persistentvolumeclaims"),
-            PersistentVolumeClaimRules(),
-            ("pvc",),
-            subresources=(_status("PersistentVolumeClaim"),),
-        ),
-        Entry(
-            _core("PersistentVolume", "persistentvolumes", False),
-            PersistentVolumeRules(),
-            ("pv",),
-            subresources=(_status("PersistentVolume"),),
-        ),
         Entry(_core("Pod", "pods"), PodRules(), ("po",), ("all",), _POD_SUBRESOURCES),
         Entry(_core("Secret", "secrets"), SecretRules()),
         Entry(_core("ServiceAccount", "serviceaccounts"), ServiceAccountRules(), ("sa",), subresources=(_TOKEN,)),

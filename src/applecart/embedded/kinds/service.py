@@ -1,4 +1,4 @@
-"""Services and Endpoints: stored for those who read them. Nobody allocates addresses or moves packets here.
+"""Services: stored for those who read them. Nobody allocates addresses or moves packets here.
 
 Validation is light: ports, names and addresses. A Service without a `clusterIP` keeps none.
 """
@@ -6,8 +6,8 @@ Validation is light: ports, names and addresses. A Service without a `clusterIP`
 from typing import Any
 
 from applecart.embedded.field_errors import FieldError, duplicate, invalid, not_supported, required
-from applecart.embedded.kinds.addresses import family_of, validate_ip
-from applecart.embedded.kinds.names import label_problems, port_name_problems, qualified_name_problems
+from applecart.embedded.kinds.addresses import family_of
+from applecart.embedded.kinds.names import label_problems, port_name_problems
 from applecart.embedded.kinds.rules import Document, Rules
 from applecart.embedded.kinds.selectors import validate_labels
 
@@ -86,44 +86,3 @@ def _validate_ports(ports: list[dict[str, Any]], errors: list[FieldError]) -> No
 def _validate_port(number: int, at: str, errors: list[FieldError]) -> None:
     if not 0 < number < 65536:
         errors.append(invalid(at, number, PORT_SAID))
-
-
-class EndpointsRules(Rules):
-    creates_on_update = True
-
-    def default(self, obj: Document) -> None:
-        for subset in obj.get("subsets") or ():
-            for port in subset.get("ports") or ():
-                if not port.get("protocol"):
-                    port["protocol"] = "TCP"
-
-    def validate(self, obj: Document) -> list[FieldError]:
-        errors: list[FieldError] = []
-        for index, subset in enumerate(obj.get("subsets") or ()):
-            at = f"subsets[{index}]"
-            if not subset.get("addresses") and not subset.get("notReadyAddresses"):
-                errors.append(required(at, "must specify `addresses` or `notReadyAddresses`"))
-            for group in ("addresses", "notReadyAddresses"):
-                for number, address in enumerate(subset.get(group) or ()):
-                    validate_ip(address.get("ip") or "", f"{at}.{group}[{number}].ip", errors)
-            ports = subset.get("ports") or ()
-            for number, port in enumerate(ports):
-                _validate_endpoint_port(port, len(ports) > 1, f"{at}.ports[{number}]", errors)
-        return errors
-
-    def warnings(self, obj: Document) -> list[str]:
-        return ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"]
-
-
-def _validate_endpoint_port(port: dict[str, Any], needs_name: bool, at: str, errors: list[FieldError]) -> None:
-    name = port.get("name") or ""
-    if needs_name and not name:
-        errors.append(required(f"{at}.name"))
-    elif name:
-        errors += [invalid(f"{at}.name", name, problem) for problem in label_problems(name)]
-    _validate_port(port.get("port") or 0, f"{at}.port", errors)
-    if port["protocol"] not in _PROTOCOLS:
-        errors.append(not_supported(f"{at}.protocol", port["protocol"], _PROTOCOLS))
-    protocol = port.get("appProtocol")
-    if protocol is not None:
-        errors += [invalid(f"{at}.appProtocol", protocol, problem) for problem in qualified_name_problems(protocol)]

@@ -23,7 +23,7 @@ from applecart.embedded.server.registry import CRD_LABEL
 from applecart.embedded.store.record import Record
 
 # Whose deletion is answered with the object itself; all others answer a Status.
-ANSWERS_OBJECT = frozenset({"pods", "services", "serviceaccounts", "persistentvolumes", "persistentvolumeclaims", "namespaces"})
+ANSWERS_OBJECT = frozenset({"pods", "services", "serviceaccounts", "namespaces"})
 NAMESPACES = "namespaces"
 
 

@@ -16,23 +16,17 @@ from applecart.embedded.tables.plain_kinds import (
     SERVICE_ACCOUNTS,
 )
 from applecart.embedded.tables.pods import PODS
-from applecart.embedded.tables.services import ENDPOINTS, SERVICES
-from applecart.embedded.tables.signing_requests import SIGNING_REQUESTS
-from applecart.embedded.tables.volumes import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
+from applecart.embedded.tables.services import SERVICES
 
 TABLES: dict[tuple[str, str], Table] = {
     ("", "configmaps"): CONFIG_MAPS,
-    ("", "endpoints"): ENDPOINTS,
     ("", "events"): CORE_EVENTS,
     ("", "namespaces"): NAMESPACES,
     ("", "nodes"): NODES,
-    ("", "persistentvolumeclaims"): PERSISTENT_VOLUME_CLAIMS,
-    ("", "persistentvolumes"): PERSISTENT_VOLUMES,
     ("", "pods"): PODS,
     ("", "secrets"): SECRETS,
     ("", "serviceaccounts"): SERVICE_ACCOUNTS,
     ("", "services"): SERVICES,
-    ("certificates.k8s.io", "certificatesigningrequests"): SIGNING_REQUESTS,
     ("coordination.k8s.io", "leases"): LEASES,
     ("events.k8s.io", "events"): EVENTS,
     ("node.k8s.io", "runtimeclasses"): RUNTIME_CLASSES,

@@ -1,4 +1,4 @@
-"""Services and Endpoints as rows."""
+"""Services as rows."""
 
 from datetime import datetime
 from typing import Any
@@ -17,9 +17,6 @@ SERVICE_COLUMNS = (
     AGE_TEXT,
     Column("Selector", description="Labels of the Pods behind it.", priority=1),
 )
-ENDPOINTS_COLUMNS = (NAME, Column("Endpoints", description="Addresses behind the Service."), AGE_TEXT)
-
-SHOWN_ENDPOINTS = 3  # the rest is counted
 
 
 def service_row(obj: Document, metadata: dict[str, Any], now: datetime) -> list[Any]:
@@ -56,24 +53,4 @@ def _port(port: dict[str, Any]) -> str:
     return f"{port.get('port', 0)}{on_node}/{port.get('protocol', '')}"
 
 
-def endpoints_row(obj: Document, metadata: dict[str, Any], now: datetime) -> list[Any]:
-    subsets = obj.get("subsets")
-    found: list[str] = []
-    for subset in subsets or ():
-        addresses = [one.get("ip") or "" for one in subset.get("addresses") or ()]
-        if ports := subset.get("ports"):
-            found += [f"{_host(address)}:{port.get('port', 0)}" for port in ports for address in addresses]
-        else:
-            found += addresses
-    text = ",".join(found[:SHOWN_ENDPOINTS])
-    if len(found) > SHOWN_ENDPOINTS:
-        text = f"{text} + {len(found) - SHOWN_ENDPOINTS} more..."
-    return [metadata.get("name", ""), text if subsets else NONE, age(metadata.get("creationTimestamp"), now)]
-
-
-def _host(address: str) -> str:
-    return f"[{address}]" if ":" in address else address
-
-
 SERVICES = BuiltInTable(SERVICE_COLUMNS, service_row)
-ENDPOINTS = BuiltInTable(ENDPOINTS_COLUMNS, endpoints_row)

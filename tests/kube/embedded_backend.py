@@ -16,7 +16,7 @@ from applecart.api.meta import ObjectMeta
 from applecart.clock import Clock, SystemClock
 from applecart.embedded.auth.user import AUTHENTICATED, User
 from applecart.embedded.server.server import EmbeddedServer, RunningApi
-from applecart.embedded.trust.kubeconfig_file import write_kubeconfig
+from applecart.embedded.trust.pki import write_kubeconfig
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from tests.kube.backends import Backend

@@ -24,8 +24,7 @@ from applecart.embedded.server.front import Front
 from applecart.embedded.server.request_log import RequestLog
 from applecart.embedded.server.server import running_api
 from applecart.embedded.store.log import MemoryLog
-from applecart.embedded.trust.kubeconfig_file import write_kubeconfig
-from applecart.embedded.trust.pki import Authority, PairFiles, write_pair
+from applecart.embedded.trust.pki import Authority, PairFiles, write_kubeconfig, write_pair
 from applecart.sim.node_agent import NodeAgent, agent_tls
 
 HOST = "127.0.0.1"

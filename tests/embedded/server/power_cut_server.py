@@ -21,7 +21,7 @@ from typing import Any
 
 from applecart.clock import SystemClock
 from applecart.embedded.server.server import EmbeddedServer
-from applecart.embedded.store.record import Entry
+from applecart.embedded.store.record import LogEntry
 from applecart.embedded.store.sqlite_log import SqliteLog
 
 PR_SET_PDEATHSIG = 1  # from Linux's sys/prctl.h
@@ -64,7 +64,7 @@ class Doom:
 commit_alive = SqliteLog._commit
 
 
-def commit(log: SqliteLog, batch: Sequence[Entry]) -> None:
+def commit(log: SqliteLog, batch: Sequence[LogEntry]) -> None:
     Doom.commits_left -= 1
     if Doom.moment != "never" and Doom.commits_left == 0:
         log._database = DoomedDatabase(log._database, Doom.moment)  # type: ignore[assignment]

@@ -15,7 +15,7 @@ from applecart.clock import Clock, VirtualClock, run_virtual
 from applecart.embedded.auth.user import AUTHENTICATED, User
 from applecart.embedded.server.server import RunningApi, running_api
 from applecart.embedded.store.log import MemoryLog
-from applecart.embedded.store.record import Change, Entry
+from applecart.embedded.store.record import Change, LogEntry
 from applecart.errors import DeadlineExceeded, Unreachable
 from applecart.kube.client import Client
 from applecart.kube.transport import Request, Response
@@ -33,9 +33,9 @@ class StuckLog(MemoryLog):
     def __init__(self) -> None:
         super().__init__()
         self.is_stuck = False
-        self._held: list[Entry] = []
+        self._held: list[LogEntry] = []
 
-    def submit(self, entry: Entry) -> None:
+    def submit(self, entry: LogEntry) -> None:
         if self.is_stuck:
             self._held.append(entry)
         else:

@@ -8,7 +8,7 @@ import pytest
 
 from applecart.clock import Clock, SystemClock
 from applecart.embedded.server.server import EmbeddedServer
-from applecart.embedded.store.watcher import Watcher
+from applecart.embedded.store.table import Watcher
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.transport import Request

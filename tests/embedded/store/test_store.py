@@ -7,8 +7,7 @@ import pytest
 from applecart.api.meta import Key
 from applecart.embedded.store.log import BOOT_JUMP, Compacted
 from applecart.embedded.store.record import Op
-from applecart.embedded.store.table import RING_EVENTS
-from applecart.embedded.store.watcher import MOST_EVENTS, Scope
+from applecart.embedded.store.table import MOST_EVENTS, RING_EVENTS, Scope
 from tests.embedded.store.conftest import Opened
 
 THINGS = "things"

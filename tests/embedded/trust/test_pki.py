@@ -1,7 +1,8 @@
-"""Certificates, judged by the TLS library that will use them."""
+"""Certificates, judged by the TLS library that will use them, and the kubeconfig that an operator gets."""
 
 import socket
 import ssl
+from base64 import b64decode
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
@@ -24,6 +26,7 @@ from applecart.embedded.trust.pki import (
     Pair,
     load_or_create_authority,
     load_or_create_token_keys,
+    write_kubeconfig,
     write_pair,
 )
 from applecart.errors import BadInput
@@ -211,3 +214,23 @@ def test_token_keys_outlive_a_restart_and_match(tmp_path: Path) -> None:
     before = files.key.read_bytes()
     assert load_or_create_token_keys(tmp_path, "service-account") == files
     assert files.key.read_bytes() == before
+
+
+def test_the_current_context_leads_to_the_address_the_authority_and_the_client(tmp_path: Path) -> None:
+    authority = Authority.create("ca", NOW)
+    client = authority.issue_client("admin", [], NOW)
+    write_kubeconfig(tmp_path / "config", "https://127.0.0.1:6443", authority.certificate_pem, client)
+    content = yaml.safe_load((tmp_path / "config").read_text())
+    context = {entry["name"]: entry["context"] for entry in content["contexts"]}[content["current-context"]]
+    cluster = {entry["name"]: entry["cluster"] for entry in content["clusters"]}[context["cluster"]]
+    user = {entry["name"]: entry["user"] for entry in content["users"]}[context["user"]]
+    assert cluster["server"] == "https://127.0.0.1:6443"
+    assert b64decode(cluster["certificate-authority-data"]) == authority.certificate_pem
+    assert b64decode(user["client-certificate-data"]) == client.certificate_pem
+    assert b64decode(user["client-key-data"]).decode() == client.key_pem.reveal()
+
+
+def test_only_the_owner_can_read_a_kubeconfig(tmp_path: Path) -> None:
+    authority = Authority.create("ca", NOW)
+    write_kubeconfig(tmp_path / "config", "https://a", authority.certificate_pem, authority.issue_client("a", [], NOW))
+    assert (tmp_path / "config").stat().st_mode & 0o777 == 0o600

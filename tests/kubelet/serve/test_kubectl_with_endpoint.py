@@ -12,7 +12,7 @@ import pytest
 from applecart.clock import Clock
 from applecart.embedded.auth.user import MASTERS
 from applecart.embedded.relay.relay import Relay
-from applecart.embedded.trust.kubeconfig_file import write_kubeconfig
+from applecart.embedded.trust.pki import write_kubeconfig
 from applecart.sim.node_agent import NodeAgent
 from tests.embedded.relay.stage import NODE, Stage, our_api, session_to
 from tests.kubelet.serve.agent_stage import AgentStage, agent_stage

@@ -16,7 +16,7 @@ from applecart.cli.api.data_option import data_option
 from applecart.clock import SystemClock
 from applecart.embedded.auth.user import MASTERS
 from applecart.embedded.server.data_folder import DataFolder, existing_data_folder
-from applecart.embedded.trust.kubeconfig_file import kubeconfig_text
+from applecart.embedded.trust.pki import kubeconfig_text
 from applecart.errors import BadInput
 
 UNITS: dict[str, Callable[[int], timedelta]] = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from applecart.embedded.server.yaml_text import NotYaml, parse
+from applecart.embedded.server.syntax import NotYaml, parse_yaml
 from applecart.errors import BadInput
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
@@ -45,7 +45,7 @@ def documents(text: str, source: str) -> Iterator[dict[str, Any]]:
     """The documents of a stream; empty ones are left out. Raises BadInput that names the document."""
     for number, part in enumerate(_split(text), 1):
         try:
-            document = parse(part.encode("utf-8", "surrogatepass"))
+            document = parse_yaml(part.encode("utf-8", "surrogatepass"))
         except NotYaml as error:
             raise BadInput(f"{source}, document {number}: {error}") from None
         if document is None:

@@ -3,20 +3,29 @@
 A terminal's Ctrl-C does not reach it, so its owner decides the order in which children stop. It is a plain process that no
 event loop owns: one loop may start it and another stop it. On Linux it also dies when the thread that started it does, so
 start children from a thread that lasts (the main one). Never signals a process that it did not start or that has ended.
+
+Ready is an answer of the program itself, not a process that exists. The wait for it ends in one sentence when the program ends
+first or does not answer in time (I10), with the last lines of its log, because that is where a person would look next.
 """
 
 import asyncio
 import os
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import aiohttp
+
 from applecart.embedded.binaries import die_with_parent
-from applecart.errors import BadInput
+from applecart.embedded.trust.pki import PairFiles
+from applecart.errors import BadInput, ControlPlaneFault, DeadlineExceeded
 
 POLL_S = 0.02  # how soon an ended child is noticed; one system call each time
+ASK_AGAIN_S = 0.05  # a start takes seconds; 50 ms more is not felt
+ANSWER_TIMEOUT_S = 2.0  # a probe that hangs must not hide that its program ended
 TAIL_BYTES = 8192  # enough for the last lines of a log, whatever the log's size
 TAIL_LINES = 3  # programs of Kubernetes say why they end on the last line or two
 TAIL_LINE_CHARACTERS = 400  # keeps a sentence readable when a log line is a whole object
@@ -88,3 +97,43 @@ class Child:
     def _signal(self, number: signal.Signals) -> None:
         if self.exit_code is None:  # not reaped yet, so the id still is this child's
             os.killpg(self._process.pid, number)
+
+
+def client_context(authority_pem: bytes, client: PairFiles | None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cadata=authority_pem.decode("ascii"))
+    if client:
+        context.load_cert_chain(client.certificate, client.key)
+    return context
+
+
+async def wait_ready(child: Child, urls: Sequence[str], context: ssl.SSLContext | None, timeout_s: float) -> None:
+    """Return once every URL has answered 200."""
+    tls = context if context else True
+    connector = aiohttp.TCPConnector(ssl=tls)
+    try:
+        async with (
+            asyncio.timeout(timeout_s),
+            aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(ANSWER_TIMEOUT_S)) as session,
+        ):
+            for url in urls:
+                while not await _answers(session, url):
+                    refuse_ended(child)
+                    await asyncio.sleep(ASK_AGAIN_S)
+    except TimeoutError:
+        raise DeadlineExceeded(
+            f"{child.name} is not ready after {timeout_s:g} s; its log {child.log} ends with: {child.tail()}"
+        ) from None
+
+
+def refuse_ended(child: Child) -> None:
+    if (code := child.exit_code) is not None:
+        how = f"exit code {code}" if code >= 0 else f"signal {-code}"
+        raise ControlPlaneFault(f"{child.name} ended with {how}; its log {child.log} ends with: {child.tail()}")
+
+
+async def _answers(session: aiohttp.ClientSession, url: str) -> bool:
+    try:
+        async with session.get(url) as response:
+            return response.status == 200
+    except (aiohttp.ClientError, TimeoutError):
+        return False

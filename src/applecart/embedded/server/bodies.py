@@ -11,7 +11,7 @@ from applecart.embedded.field_errors import not_supported, quoted
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.rules import Document
 from applecart.embedded.refusals import Refusal, bad_request, unsupported_media_type
-from applecart.embedded.server import json_text, yaml_text
+from applecart.embedded.server import syntax
 from applecart.embedded.server.messages import JSON, ApiRequest
 from applecart.embedded.server.parameters import invalid_options
 from applecart.embedded.server.patch_requests import media_type
@@ -36,12 +36,12 @@ def read_body(request: ApiRequest, *, is_custom: bool = False) -> Any:
     try:
         if given in ("", JSON):
             try:
-                return json_text.parse(request.body)
-            except json_text.NotJson as error:
+                return syntax.parse_json(request.body)
+            except syntax.NotJson as error:
                 raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
         if given == YAML:
-            return yaml_text.parse(request.body)
-    except yaml_text.NotYaml as error:
+            return syntax.parse_yaml(request.body)
+    except syntax.NotYaml as error:
         raise bad_request(str(error)) from None
     if given == PROTOBUF and not is_custom:
         return decode_protobuf(request.body)
@@ -68,17 +68,17 @@ def _read_text(request: ApiRequest, kind: Kind) -> Document:
         if document is None and not kind.is_custom:
             document = {}  # as Go decodes null: an object in which nothing is set
         if not isinstance(document, dict):
-            raise bad_request(f"couldn't get version/kind; json parse error: {json_text.no_object(document)}")
+            raise bad_request(f"couldn't get version/kind; json parse error: {syntax.no_object(document)}")
         for member in ("apiVersion", "kind"):
             if not isinstance(document.get(member) or "", str):
-                got = json_text.type_name(document[member])
+                got = syntax.type_name(document[member])
                 why = f"json: cannot unmarshal {got} into Go struct field .{member} of type string"
                 raise bad_request(f"couldn't get version/kind; json parse error: {why}")
     except Refusal as refusal:
         if refusal.code != 400:
             raise
         about = f"the object provided is unrecognized (must be of type {kind.resource.kind})"
-        raise bad_request(f"{about}: {refusal.message} ({json_text.summary(request.body)})") from None
+        raise bad_request(f"{about}: {refusal.message} ({syntax.summary(request.body)})") from None
     return document
 
 

@@ -12,13 +12,13 @@ from datetime import datetime
 from pathlib import Path
 
 from applecart.embedded.auth.user import MASTERS
-from applecart.embedded.trust.kubeconfig_file import write_kubeconfig
 from applecart.embedded.trust.pki import (
     Authority,
     PairFiles,
     load_or_create_authority,
     load_or_create_token_keys,
     pair_files,
+    write_kubeconfig,
     write_pair,
 )
 from applecart.embedded.trust.private_file import make_private_folder

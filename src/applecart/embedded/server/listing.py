@@ -1,7 +1,8 @@
-"""GET of a collection: which revision it is read at, which objects match, and in which pieces it is answered.
+"""GET of a collection: which objects match, which revision it is read at, and in which pieces it is answered.
 
 All pages of a list come from one revision: the token carries it, and the past is read from the ring of recent changes or from
 the log. A list is taken from the store at once and encoded in slices, so that a large one never holds up the event loop.
+`Selection` is shared by lists, watches and deletecollection.
 """
 
 import asyncio
@@ -13,15 +14,18 @@ import msgspec
 
 from applecart.api.meta import Key
 from applecart.embedded.field_errors import FieldError, forbidden, not_supported
+from applecart.embedded.field_selectors import FieldSelector, parse_field_selector, refuse_unknown_fields
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.refusals import Refusal, bad_request
-from applecart.embedded.server import json_text
+from applecart.embedded.server import syntax
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.parameters import integer, invalid_options, is_true, revision
-from applecart.embedded.server.selection import Selection
+from applecart.embedded.server.selectors import everything, label_selector
 from applecart.embedded.store.log import Compacted
 from applecart.embedded.store.record import Record
+from applecart.embedded.store.table import NODE_FIELD, Scope
 
+NAME, NAMESPACE = "metadata.name", "metadata.namespace"
 SLICE = 500  # objects encoded before others get a turn: about 2 ms
 NOT_OLDER, EXACT = "NotOlderThan", "Exact"
 _EXPIRED = (
@@ -63,6 +67,39 @@ class Page:
         if self.token and self.remaining:
             found["remainingItemCount"] = self.remaining
         return found
+
+
+class Selection:
+    """The selectors of one request, and the namespace of its path."""
+
+    def __init__(self, kind: Kind, namespace: str | None, query: Mapping[str, str]) -> None:
+        self._labels = label_selector(query.get("labelSelector", ""))
+        fields = parse_field_selector(query.get("fieldSelector", ""))
+        known = {NAME, *([NAMESPACE] if kind.resource.namespaced or not kind.is_custom else []), *kind.rules.field_names()}
+        refuse_unknown_fields(fields, lambda name: unsupported(kind, name), known)
+        wanted_namespace = fields.wanted(NAMESPACE)
+        self.namespace = namespace if namespace is not None else wanted_namespace
+        self.name = fields.wanted(NAME)
+        self.node = fields.wanted(NODE_FIELD)
+        self._fields = fields
+        self._asks_metadata = any(name in (NAME, NAMESPACE) for name, _, _ in fields.terms)
+        self.takes_all = self._labels is everything and not fields.terms
+
+    @property
+    def scope(self) -> Scope:
+        """What an index of watchers can tell of it."""
+        return Scope(self.namespace, self.name, self.node)
+
+    def matches(self, record: Record) -> bool:
+        traits = record.traits
+        if not self._labels(traits.labels):
+            return False
+        fields: FieldSelector = self._fields
+        if not fields.terms:
+            return True
+        if self._asks_metadata:
+            return fields({**traits.fields, NAME: record.key.name, NAMESPACE: record.key.namespace})
+        return fields(traits.fields)
 
 
 def read_options(query: Mapping[str, str]) -> ListOptions:
@@ -170,7 +207,7 @@ def _token(at: int, key: Key) -> str:
 def _read_token(text: str) -> _Token:
     try:
         raw = base64.urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4))
-        json_text.parse(raw)
+        syntax.parse_json(raw)
         token = msgspec.json.decode(raw, type=_Token)
     except (ValueError, msgspec.DecodeError) as error:
         raise bad_request(f"invalid continue token: continue key is not valid: {error}") from None
@@ -183,3 +220,11 @@ def _compacted(options: ListOptions) -> Refusal:
     if not options.is_continued or options.after is None:
         return Refusal(410, "Expired", "The resourceVersion for the provided list is too old.")
     return Refusal(410, "Expired", _EXPIRED, metadata={"continue": _token(-1, options.after)})
+
+
+def unsupported(kind: Kind, name: str) -> Refusal:
+    if kind.is_custom:
+        return bad_request(f"field label not supported: {name}")
+    if kind.rules.field_names():
+        return bad_request(f"field label not supported: {name}")
+    return bad_request(f'"{name}" is not a known field selector: only "{NAME}", "{NAMESPACE}"')

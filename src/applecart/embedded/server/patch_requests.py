@@ -9,7 +9,7 @@ from applecart.embedded.patching.json_patch import apply_json_patch
 from applecart.embedded.patching.merge import merge
 from applecart.embedded.patching.strategic import strategic_merge
 from applecart.embedded.refusals import Refusal, bad_request, unsupported_media_type
-from applecart.embedded.server import json_text
+from applecart.embedded.server import syntax
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -38,19 +38,19 @@ def patcher(given: str, body: bytes, kind: Kind) -> Callable[[Document], Documen
     """What a patch other than apply makes of an object."""
     about = "" if given == STRATEGIC_PATCH else "error decoding patch: "
     try:
-        patch: Any = json_text.parse(body)
-    except json_text.NotJson as error:
+        patch: Any = syntax.parse_json(body)
+    except syntax.NotJson as error:
         raise bad_request(f"{about}{error}") from None
     if given == MERGE_PATCH and patch is None:
         raise bad_request("Invalid JSON Patch")
     if given != JSON_PATCH and not isinstance(patch, dict):
-        wrong = f"cannot unmarshal {json_text.type_name(patch)} into Go value of type map[string]interface {{}}"
+        wrong = f"cannot unmarshal {syntax.type_name(patch)} into Go value of type map[string]interface {{}}"
         raise bad_request(f"{about}json: {wrong}")
 
     def change(document: Document) -> Document:
         if given == JSON_PATCH:
             changed = apply_json_patch(document, patch)
-            if isinstance(changed, dict) and json_text.is_too_deep(changed):  # copies of copies
+            if isinstance(changed, dict) and syntax.is_too_deep(changed):  # copies of copies
                 raise bad_request("the patch leaves an object that exceeds the max depth")
         elif given == MERGE_PATCH:
             changed = merge(document, patch)

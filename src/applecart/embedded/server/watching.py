@@ -14,12 +14,11 @@ from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.refusals import Refusal, expired
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.documents import encode, with_revision
-from applecart.embedded.server.listing import NOT_OLDER
+from applecart.embedded.server.listing import NOT_OLDER, Selection
 from applecart.embedded.server.parameters import integer, invalid_options, is_true, revision
-from applecart.embedded.server.selection import Selection
 from applecart.embedded.store.log import Compacted
 from applecart.embedded.store.record import Change, Op, Record
-from applecart.embedded.store.watcher import Watcher
+from applecart.embedded.store.table import Watcher
 
 SHORTEST_S, LONGEST_S = 1800.0, 3600.0  # of a watch that names no timeout: spread, so that not all come back at once
 BOOKMARK_EVERY_S = 60.0

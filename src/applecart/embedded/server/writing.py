@@ -12,7 +12,7 @@ from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.rules import Document
 from applecart.embedded.patching.apply import apply
 from applecart.embedded.refusals import Refusal, bad_request, invalid, not_found
-from applecart.embedded.server import deleting, yaml_text
+from applecart.embedded.server import deleting, syntax
 from applecart.embedded.server.bodies import field_validation, other_type, read_object, take_in
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.creation import create, settle_namespace
@@ -20,12 +20,11 @@ from applecart.embedded.server.deletion import DeleteOptions
 from applecart.embedded.server.documents import encode
 from applecart.embedded.server.field_owners import Manager, blank_of, manager_of, reset_fields
 from applecart.embedded.server.forms import Forms, sent
-from applecart.embedded.server.listing import ListOptions, Page, page
+from applecart.embedded.server.listing import ListOptions, Page, Selection, page
 from applecart.embedded.server.messages import Answer, ApiRequest, StreamAnswer
 from applecart.embedded.server.objects import Submitted, find
 from applecart.embedded.server.parameters import invalid_options, is_dry_run, is_true
 from applecart.embedded.server.patch_requests import APPLY_PATCH, patcher, refuse_unknown_type
-from applecart.embedded.server.selection import Selection
 from applecart.embedded.server.updating import update
 from applecart.embedded.store.record import Record
 from applecart.embedded.structure.conform import conform
@@ -87,8 +86,8 @@ async def _apply(
     core: Core, request: ApiRequest, kind: Kind, key: Key, manager: Manager, validation: str, forms: Forms, dry: bool
 ) -> Answer:
     try:
-        applied: Any = yaml_text.parse(request.body)
-    except yaml_text.NotYaml as error:
+        applied: Any = syntax.parse_yaml(request.body)
+    except syntax.NotYaml as error:
         raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
     record = find(core, kind, key)
 

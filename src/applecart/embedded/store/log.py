@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from applecart.api.meta import Key
-from applecart.embedded.store.record import Entry, Op
+from applecart.embedded.store.record import LogEntry, Op
 from applecart.errors import ControlPlaneFault
 
 BOOT_JUMP = 1000  # revisions skipped at each start: should the disk ever lose a commit, no revision is given out twice
@@ -37,10 +37,10 @@ class Log(Protocol):
     def compacted(self) -> int:
         """History before this revision is forgotten."""
 
-    def start(self, published: Callable[[Sequence[Entry]], None], failed: Callable[[StoreFailed], None]) -> None:
+    def start(self, published: Callable[[Sequence[LogEntry]], None], failed: Callable[[StoreFailed], None]) -> None:
         """From now on `submit` may be called; both callbacks run on the event loop."""
 
-    def submit(self, entry: Entry) -> None:
+    def submit(self, entry: LogEntry) -> None:
         """Take a write; `published` is called with it when it is durable."""
 
     async def history(self, label: str, namespace: str | None, revision: int) -> list[Row]:
@@ -57,8 +57,8 @@ class MemoryLog:
     """A log that lives as long as its process; deterministic, because it commits on the loop itself."""
 
     def __init__(self) -> None:
-        self._entries: list[Entry] = []  # since the last compaction, oldest first; the first of a key may be older
-        self._pending: list[Entry] = []
+        self._entries: list[LogEntry] = []  # since the last compaction, oldest first; the first of a key may be older
+        self._pending: list[LogEntry] = []
         self.revision = 0
         self.compacted = 0
 
@@ -69,11 +69,11 @@ class MemoryLog:
             if label is None or of == label:
                 yield of, row
 
-    def start(self, published: Callable[[Sequence[Entry]], None], failed: Callable[[StoreFailed], None]) -> None:
+    def start(self, published: Callable[[Sequence[LogEntry]], None], failed: Callable[[StoreFailed], None]) -> None:
         self.revision += BOOT_JUMP
         self._published = published
 
-    def submit(self, entry: Entry) -> None:
+    def submit(self, entry: LogEntry) -> None:
         if not self._pending:
             asyncio.get_running_loop().call_soon(self._commit)
         self._pending.append(entry)

@@ -57,7 +57,7 @@ class Change:
         self.frames: dict[Any, bytes] = {}  # what was sent of it, so that each form is encoded once for all watchers
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
+class LogEntry(msgspec.Struct, frozen=True, gc=False):
     """A write on its way to the log."""
 
     label: str

@@ -17,7 +17,7 @@ from typing import Any
 
 from applecart.api.meta import Key
 from applecart.embedded.store.log import BOOT_JUMP, Compacted, Row, StoreFailed
-from applecart.embedded.store.record import Entry, Op
+from applecart.embedded.store.record import LogEntry, Op
 from applecart.embedded.store.sealing import Sealer
 from applecart.embedded.store.sqlite_file import (
     BUSY_TIMEOUT_S,
@@ -63,7 +63,7 @@ class SqliteLog:
         self._sealer = sealer
         self._database = open_database(file)
         self._ids: dict[str, int] = {label: id for id, label in self._database.execute("SELECT id, label FROM resource")}
-        self._queue: SimpleQueue[Entry | Job | None] = SimpleQueue()
+        self._queue: SimpleQueue[LogEntry | Job | None] = SimpleQueue()
         self._writer: threading.Thread | None = None
         self._has_failed = False
         self.compacted = get_meta(self._database, "compacted")
@@ -81,7 +81,7 @@ class SqliteLog:
                 key = Key(ns, name)
                 yield labels[res], (key, rev, self._sealer.unseal(labels[res], key, rev, value))
 
-    def start(self, published: Callable[[Sequence[Entry]], None], failed: Callable[[StoreFailed], None]) -> None:
+    def start(self, published: Callable[[Sequence[LogEntry]], None], failed: Callable[[StoreFailed], None]) -> None:
         self.revision += BOOT_JUMP
         set_meta(self._database, "boot", self.revision)
         self._published = published
@@ -91,7 +91,7 @@ class SqliteLog:
         self._writer = threading.Thread(target=self._write_until_told, name="store-writer", daemon=True)
         self._writer.start()
 
-    def submit(self, entry: Entry) -> None:
+    def submit(self, entry: LogEntry) -> None:
         self._queue.put(entry)
 
     async def history(self, label: str, namespace: str | None, revision: int) -> list[Row]:
@@ -140,7 +140,7 @@ class SqliteLog:
             for job in jobs:
                 job()
 
-    def _commit_or_fail(self, batch: Sequence[Entry]) -> None:
+    def _commit_or_fail(self, batch: Sequence[LogEntry]) -> None:
         try:
             self._commit(batch)
         except Exception as error:  # any: a writer that ended without a word would leave everybody waiting
@@ -157,14 +157,14 @@ class SqliteLog:
             self._loop.call_soon_threadsafe(self._failed, failure)
         return failure
 
-    def _gather(self) -> tuple[list[Entry], list[Job], bool]:
+    def _gather(self) -> tuple[list[LogEntry], list[Job], bool]:
         """Everything that waits; blocks while there is nothing."""
-        batch: list[Entry] = []
+        batch: list[LogEntry] = []
         jobs: list[Job] = []
         item = self._queue.get()
         while True:
             match item:
-                case Entry():
+                case LogEntry():
                     batch.append(item)
                 case None:
                     return batch, jobs, True
@@ -175,7 +175,7 @@ class SqliteLog:
             except Empty:
                 return batch, jobs, False
 
-    def _commit(self, batch: Sequence[Entry]) -> None:
+    def _commit(self, batch: Sequence[LogEntry]) -> None:
         execute = self._database.execute
         if len(batch) <= ROWS_AT_ONCE and all(entry.label in self._ids for entry in batch):
             execute(*self._insert(batch))  # a transaction of its own
@@ -187,7 +187,7 @@ class SqliteLog:
             execute(*self._insert(batch[first : first + ROWS_AT_ONCE]))
         execute("COMMIT")
 
-    def _insert(self, batch: Sequence[Entry]) -> tuple[str, list[Any]]:
+    def _insert(self, batch: Sequence[LogEntry]) -> tuple[str, list[Any]]:
         values: list[Any] = []
         for entry in batch:
             record = entry.record

@@ -13,9 +13,8 @@ import msgspec
 
 from applecart.api.meta import Key
 from applecart.embedded.store.log import Compacted, Log, StoreFailed
-from applecart.embedded.store.record import NOTHING, Change, Entry, Op, Record, Traits
-from applecart.embedded.store.table import Table
-from applecart.embedded.store.watcher import Watcher
+from applecart.embedded.store.record import NOTHING, Change, LogEntry, Op, Record, Traits
+from applecart.embedded.store.table import Table, Watcher
 from applecart.errors import BadInput
 
 TakeIn = Callable[[str, bytes], tuple[bytes, Traits]]  # an older value as it is served today, and its traits
@@ -104,7 +103,7 @@ class Store:
         self.table(label).expect(op, record)
         done = asyncio.get_running_loop().create_future()
         self._waiting[record.revision] = done
-        self._log.submit(Entry(label, op, record))
+        self._log.submit(LogEntry(label, op, record))
         return done
 
     def renew(self, label: str) -> None:
@@ -135,7 +134,7 @@ class Store:
                 "run: applecart api restore"
             ) from None
 
-    def _publish(self, batch: Sequence[Entry]) -> None:
+    def _publish(self, batch: Sequence[LogEntry]) -> None:
         touched: dict[Watcher, None] = {}
         for entry in batch:
             change = self.table(entry.label).publish(entry.op, entry.record, touched)

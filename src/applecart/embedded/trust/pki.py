@@ -3,14 +3,18 @@
 One authority signs what the API server serves with and what its clients show; a key pair signs service-account tokens. Both
 outlive a restart, because tokens and kubeconfigs handed out before must go on working; what an authority issues is cheap and
 is issued anew at each start, so it never expires under a running fleet. Keys are EC P-256 and never leave through text.
+
+A kubeconfig holds everything inline, so that it can be copied to another machine as one file, and is as private as a key.
 """
 
+from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 
+import yaml
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
@@ -32,6 +36,7 @@ AUTHORITY_LIFETIME = timedelta(days=3650)  # longer than any fleet keeps one con
 LEAF_LIFETIME = timedelta(days=365)  # re-issued at each start; no process runs for a year
 NAME_LIMIT_BYTES = 64  # of a user or a group, set by X.509 (ub-common-name, ub-organization-name)
 CLOCK_SKEW = timedelta(minutes=5)  # a client whose clock is behind must not refuse a fresh certificate
+IN_KUBECONFIG = "applecart"  # of the cluster, user and context in the file; kubectl shows it in its prompts
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,3 +209,33 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
 
 def _key_pem(key: ec.EllipticCurvePrivateKey) -> Secret:
     return Secret(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode("ascii"))
+
+
+def write_kubeconfig(path: Path, url: str, authority_pem: bytes, client: Pair) -> None:
+    """A kubeconfig with one context, which is the current one."""
+    write_private(path, kubeconfig_text(url, authority_pem, client).reveal().encode())
+
+
+def kubeconfig_text(url: str, authority_pem: bytes, client: Pair) -> Secret:
+    """Its text, which holds the client's key."""
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": IN_KUBECONFIG, "cluster": {"server": url, "certificate-authority-data": _base64(authority_pem)}}],
+        "users": [
+            {
+                "name": IN_KUBECONFIG,
+                "user": {
+                    "client-certificate-data": _base64(client.certificate_pem),
+                    "client-key-data": _base64(client.key_pem.reveal().encode()),
+                },
+            }
+        ],
+        "contexts": [{"name": IN_KUBECONFIG, "context": {"cluster": IN_KUBECONFIG, "user": IN_KUBECONFIG}}],
+        "current-context": IN_KUBECONFIG,
+    }
+    return Secret(yaml.safe_dump(content, sort_keys=False))
+
+
+def _base64(content: bytes) -> str:
+    return b64encode(content).decode("ascii")

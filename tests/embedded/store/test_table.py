@@ -4,7 +4,7 @@ import asyncio
 
 from applecart.api.meta import Key
 from applecart.embedded.store.record import NOTHING, Change, Op, Record, Traits
-from applecart.embedded.store.watcher import MOST_EVENTS, Scope, Watcher
+from applecart.embedded.store.table import MOST_EVENTS, Scope, Watcher
 from tests.virtual_time import elapse
 
 

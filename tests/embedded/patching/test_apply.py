@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from applecart.embedded.patching.apply import BEFORE_FIRST_APPLY, apply
-from applecart.embedded.patching.entries import read_entries
-from applecart.embedded.patching.managed_fields import blank_object
-from applecart.embedded.patching.ownership import fields_in
+from applecart.embedded.patching.managed_fields import blank_object, read_entries
+from applecart.embedded.patching.structured_merge import fields_in
 from applecart.embedded.patching.values import copied, same
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.times import stamp

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from applecart.embedded.patching.last_applied import ANNOTATIONS_LIMIT_BYTES, LAST_APPLIED, keep_last_applied, taken_over
-from applecart.embedded.patching.path_elements import path_text
+from applecart.embedded.patching.apply import ANNOTATIONS_LIMIT_BYTES, LAST_APPLIED, keep_last_applied, taken_over
+from applecart.embedded.patching.field_set import path_text
 from applecart.embedded.patching.values import copied
 from tests.embedded.patching.json_values import JSON
 from tests.embedded.patching.shapes import CONFIG_MAP, config_map

@@ -2,33 +2,211 @@
 
 A field goes when its applier no longer names it and nobody else owns it. A field another owner holds with another value is a
 conflict, unless forced. An apply that changes nothing leaves the times alone, so that it is no write. The steps and their order
-are the real server's: each later one sees what the earlier ones left.
+are the real server's: each later one sees what the earlier ones left. Values of a refused configuration are never shown: they
+may be secret.
 """
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from applecart.embedded.patching.applied_checks import refuse_unless_appliable
-from applecart.embedded.patching.combination import combined, without
-from applecart.embedded.patching.conflicts import conflicts_beyond, find_conflicts, refuse_conflicts
-from applecart.embedded.patching.entries import APPLY, UPDATE, Entries, Entry, Owner, entries_or_none, write_entries
-from applecart.embedded.patching.field_set import NOTHING, FieldSet
-from applecart.embedded.patching.last_applied import TAKEN_OVER_BY, keep_last_applied, taken_over
+from applecart.embedded.field_errors import quoted
+from applecart.embedded.patching.field_set import NOTHING, FieldSet, Path, element_text, field, path_text
 from applecart.embedded.patching.managed_fields import (
+    APPLY,
     NEVER_OWNED,
     NO_MEMBERS,
+    UPDATE,
+    Entries,
+    ManagerEntry,
+    Owner,
     after_losses,
     after_update,
     comparable,
+    entries_or_none,
     managed_fields_of,
     reset_fields,
+    write_entries,
 )
-from applecart.embedded.patching.ownership import changes_between, fields_in, with_named
+from applecart.embedded.patching.structured_merge import (
+    BadItem,
+    Changes,
+    changes_between,
+    combined,
+    element_of,
+    fields_in,
+    with_named,
+    without,
+)
 from applecart.embedded.patching.values import json_type, refuses_deep_nesting, same
-from applecart.embedded.refusals import bad_request
+from applecart.embedded.refusals import Refusal, bad_request
 from applecart.embedded.shape import Shape
 from applecart.embedded.times import stamp
+
+
+class Conflict(NamedTuple):
+    owner: Owner
+    path: Path
+
+
+def find_conflicts(entries: Entries, changes: Changes, applier: Owner) -> list[Conflict]:
+    """Fields that change under another owner, by owner and then by place."""
+    taken = changes.taken
+    if not taken:
+        return []
+    others = sorted((owner for owner in entries if owner != applier), key=lambda owner: owner.identifier)
+    return [Conflict(owner, path) for owner in others for path in (entries[owner].fields & taken).paths()]
+
+
+def conflicts_beyond(conflicts: list[Conflict], allowed: FieldSet) -> list[Conflict]:
+    return [conflict for conflict in conflicts if conflict.path not in allowed]
+
+
+def refuse_conflicts(conflicts: list[Conflict]) -> Refusal:
+    causes: list[dict[str, Any]] = [
+        {
+            "reason": "FieldManagerConflict",
+            "message": f"conflict with {_shown(conflict.owner)}",
+            "field": path_text(conflict.path),
+        }
+        for conflict in conflicts
+    ]
+    return Refusal(409, "Conflict", _message(conflicts), {"causes": causes})
+
+
+def _message(conflicts: list[Conflict]) -> str:
+    if len(conflicts) == 1:
+        (conflict,) = conflicts
+        return f"Apply failed with 1 conflict: conflict with {_shown(conflict.owner)}: {path_text(conflict.path)}"
+    lines: list[str] = []
+    owner = None
+    for conflict in conflicts:
+        if conflict.owner != owner:
+            owner = conflict.owner
+            lines.append(f"conflicts with {_shown(owner)}:")
+        lines.append(f"- {path_text(conflict.path)}")
+    return f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines)
+
+
+def _shown(owner: Owner) -> str:
+    text = quoted(owner.manager)
+    if owner.subresource:
+        text = f"{text} with subresource {quoted(owner.subresource)}"
+    return f"{text} using {owner.api_version}" if owner.operation == UPDATE else text
+
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+TAKEN_OVER_BY = "kubectl"
+ANNOTATIONS_LIMIT_BYTES = 256 * 1024  # of all annotations of an object; one more configuration must not break it
+
+
+def taken_over(live: dict[str, Any] | None, shape: Shape, api_version: str) -> FieldSet:
+    """Fields that kubectl may change although another owns them."""
+    text = _annotations(live).get(LAST_APPLIED)
+    if type(text) is not str:
+        return NOTHING
+    try:
+        last = json.loads(text)
+    except (ValueError, RecursionError):
+        return NOTHING
+    if type(last) is not dict or last.get("apiVersion") != api_version:
+        return NOTHING
+    changes = changes_between(last, live, shape)
+    return fields_in(last, shape) - changes.modified - changes.added - changes.removed
+
+
+def keep_last_applied(obj: dict[str, Any], applied: dict[str, Any]) -> None:
+    """Brings the annotation up to date where it exists, or a later client-side apply would compare with old news."""
+    annotations = _annotations(obj)
+    if not annotations.get(LAST_APPLIED):
+        return
+    configuration = dict(applied)
+    if LAST_APPLIED in _annotations(applied):
+        others = {name: value for name, value in _annotations(applied).items() if name != LAST_APPLIED}
+        configuration["metadata"] = {**applied["metadata"], "annotations": others}
+    annotations[LAST_APPLIED] = json.dumps(configuration, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
+    size_bytes = sum(len(str(text).encode(errors="replace")) for one in annotations.items() for text in one)
+    if size_bytes > ANNOTATIONS_LIMIT_BYTES:
+        del annotations[LAST_APPLIED]
+
+
+def _annotations(obj: dict[str, Any] | None) -> dict[str, Any]:
+    metadata = obj.get("metadata") if obj else None
+    annotations = metadata.get("annotations") if type(metadata) is dict else None
+    return annotations if type(annotations) is dict else {}
+
+
+def refuse_unless_appliable(applied: dict[str, Any], live: dict[str, Any] | None, shape: Shape, api_version: str) -> None:
+    kind = _text(applied.get("kind"))
+    if applied.get("apiVersion") != api_version or (live is not None and kind != live.get("kind")):
+        raise bad_request(f"invalid object type: {_type_of(applied)}")
+    metadata = applied.get("metadata")
+    if type(metadata) is dict and metadata.get("managedFields") is not None:
+        raise bad_request("metadata.managedFields must be nil")
+    problems = structure_problems(applied, shape)
+    if problems:
+        raise _untyped(applied, problems)
+
+
+def structure_problems(content: Any, shape: Shape, path: str = "") -> list[str]:
+    """What is wrong, with where it is."""
+    if content is None or shape.sort == "untyped":
+        return []
+    if shape.sort == "scalar":
+        is_container = type(content) is dict or type(content) is list
+        return [_at(path, f"expected scalar, got {json_type(content)}")] if is_container else []
+    if shape.sort == "list":
+        return _item_problems(content, shape, path)
+    if type(content) is not dict:
+        return [_at(path, f"expected map, got {json_type(content)}")]
+    return [
+        problem
+        for name in sorted(content)
+        for problem in structure_problems(content[name], shape.child(name), path + element_text(field(name)))
+    ]
+
+
+def _item_problems(content: Any, shape: Shape, path: str) -> list[str]:
+    if type(content) is not list:
+        return [_at(path, f"expected list, got {json_type(content)}")]
+    problems: list[str] = []
+    seen = set()
+    for place, item in enumerate(content):
+        text = f"[{place}]"
+        if shape.list_type != "atomic":
+            try:
+                element = element_of(item, shape)
+            except BadItem as bad:
+                return [*problems, _at(path, f"element {place}: {bad}")]
+            text = element_text(element)
+            if element in seen:
+                problems.append(_at(path, f"duplicate entries for key {text}"))
+            seen.add(element)
+        problems += structure_problems(item, shape.child(""), path + text)
+    return problems
+
+
+def _at(path: str, problem: str) -> str:
+    return f"{path}: {problem}" if path else problem
+
+
+def _untyped(applied: dict[str, Any], problems: list[str]) -> Refusal:
+    metadata = applied.get("metadata")
+    names = metadata if type(metadata) is dict else {}
+    name = f"{_text(names.get('namespace'))}/{_text(names.get('name'))}"
+    summary = problems[0] if len(problems) == 1 else "\n  ".join(("errors:", *problems))
+    return bad_request(f"failed to create typed patch object ({name}; {_type_of(applied)}): {summary}")
+
+
+def _type_of(applied: dict[str, Any]) -> str:
+    group, _, version = _text(applied.get("apiVersion")).rpartition("/")
+    return f"{group}/{version}, Kind={_text(applied.get('kind'))}"
+
+
+def _text(value: Any) -> str:
+    return value if type(value) is str else ""
+
 
 BEFORE_FIRST_APPLY = "before-first-apply"  # owns what was there when tracking began
 
@@ -67,7 +245,7 @@ def apply(
     last = entries[applier].fields if applier in entries else NOTHING
     time = entries[applier].time if applier in entries else ""
     wanted = fields_in(applied, shape).without_subtrees(ignored)
-    entries[applier] = Entry(wanted, api_version, time)
+    entries[applier] = ManagerEntry(wanted, api_version, time)
     result = _given_up(combined(_unmanaged(live), applied, shape), last, entries, shape)
 
     after = comparable(result, blank)
@@ -82,7 +260,7 @@ def apply(
     entries = after_losses(entries, changes)
     owned = wanted - NEVER_OWNED
     if owned:
-        entries[applier] = Entry(owned, api_version, time if live is not None and same(before, after) else stamp(now))
+        entries[applier] = ManagerEntry(owned, api_version, time if live is not None and same(before, after) else stamp(now))
     if manager == TAKEN_OVER_BY:
         keep_last_applied(result, applied)
     return _managed(result, entries)

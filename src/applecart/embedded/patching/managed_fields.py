@@ -1,32 +1,157 @@
-"""Field ownership through plain writes: whoever changes a field owns it, and everybody else loses it.
+"""`metadata.managedFields`: who owns which fields, and how plain writes change that.
 
-Tracking is lazy: an object has no `managedFields` until somebody applies to it, because keeping them costs more than all the
-rest of a status patch. Eager tracking, from creation on as a real server does it, exists to be compared with one. Clients may
-send `managedFields` back, replace them, or clear them; garbage is ignored.
+An owner is a manager with how it writes (applying, or updating some version) and through which subresource. Whoever changes a
+field owns it, and every other updater loses it. Clients may send `managedFields` back, replace them, or clear them; what they
+sent may be anything, and garbage is ignored whole.
 """
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
-from applecart.embedded.patching.entries import (
-    UPDATE,
-    BadEntries,
-    Entries,
-    Entry,
-    Owner,
-    cap_updaters,
-    entries_or_none,
-    read_entries,
-    write_entries,
-)
-from applecart.embedded.patching.field_set import NOTHING, FieldSet
-from applecart.embedded.patching.ownership import Changes, changes_between
-from applecart.embedded.patching.path_elements import field
+from applecart.embedded.patching.field_set import NOTHING, BadElement, FieldSet, field, read_field_set
+from applecart.embedded.patching.structured_merge import Changes, changes_between
 from applecart.embedded.patching.values import refuses_deep_nesting
 from applecart.embedded.shape import Shape
-from applecart.embedded.times import stamp
+from applecart.embedded.times import read_stamp, stamp
+
+APPLY = "Apply"
+UPDATE = "Update"
+UPDATERS_LIMIT = 10  # entries of updaters an object keeps; older ones are merged
+OLD_UPDATES = "ancient-changes"  # who owns what merged updaters owned
+
+
+class Owner(NamedTuple):
+    manager: str
+    operation: str
+    api_version: str  # "" for appliers: they are one owner in all versions
+    subresource: str
+
+    @property
+    def identifier(self) -> str:
+        """How owners are ordered in messages."""
+        parts = {
+            "manager": self.manager,
+            "operation": self.operation,
+            "apiVersion": self.api_version,
+            "subresource": self.subresource,
+        }
+        return json.dumps({name: part for name, part in parts.items() if part}, separators=(",", ":"), ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ManagerEntry:
+    """What an owner has. `time` is when it last changed the object; "" when it only ever agreed with others."""
+
+    fields: FieldSet
+    api_version: str
+    time: str = ""
+
+
+Entries = dict[Owner, ManagerEntry]
+
+
+class BadEntries(ValueError):
+    """No managedFields that could have been written by a server."""
+
+
+def read_entries(entries: Any) -> Entries:
+    """The entries by owner; raises BadEntries."""
+    if entries is None:
+        return {}
+    if type(entries) is not list:
+        raise BadEntries("no list")
+    result = {}
+    for entry in entries:
+        if type(entry) is not dict:
+            raise BadEntries("an entry is no object")
+        manager, operation, api_version, time, subresource = (
+            _text(entry, name) for name in ("manager", "operation", "apiVersion", "time", "subresource")
+        )
+        if operation not in (APPLY, UPDATE) or not api_version or entry.get("fieldsType") != "FieldsV1":
+            raise BadEntries("operation, apiVersion or fieldsType is not right")
+        try:
+            fields = read_field_set(entry.get("fieldsV1"))
+        except (BadElement, RecursionError):
+            raise BadEntries("fieldsV1 is no set of fields") from None
+        owner = Owner(manager, operation, "" if operation == APPLY else api_version, subresource)
+        result[owner] = ManagerEntry(fields, api_version, time)
+    return result
+
+
+def entries_or_none(entries: Any) -> Entries:
+    """As `read_entries`; garbage counts as none."""
+    try:
+        return read_entries(entries)
+    except BadEntries:
+        return {}
+
+
+def _text(entry: dict[str, Any], name: str) -> str:
+    value = entry.get(name)
+    if value is None:
+        return ""
+    if type(value) is not str:
+        raise BadEntries(f"{name} is no string")
+    return value
+
+
+def write_entries(entries: Entries) -> list[dict[str, Any]]:
+    """Appliers first, then by age."""
+    ordered = sorted(entries.items(), key=lambda one: _order(*one))
+    return [
+        {
+            "manager": owner.manager,
+            "operation": owner.operation,
+            "apiVersion": entry.api_version,
+            **({"time": entry.time} if entry.time else {}),
+            "fieldsType": "FieldsV1",
+            "fieldsV1": entry.fields.written(),
+            **({"subresource": owner.subresource} if owner.subresource else {}),
+        }
+        for owner, entry in ordered
+    ]
+
+
+def _order(owner: Owner, entry: ManagerEntry) -> tuple[Any, ...]:
+    return owner.operation, _seconds(entry.time), owner.manager, entry.api_version, owner.subresource
+
+
+def _seconds(time: str) -> float:
+    try:
+        return read_stamp(time).timestamp() // 1 if time else 0
+    except (ValueError, OverflowError):
+        return 0
+
+
+def cap_updaters(entries: Entries) -> Entries:
+    """The oldest updaters merged until few enough are left; nobody's fields are lost."""
+    updaters = [owner for owner in entries if owner.operation == UPDATE]
+    excess = len(updaters) - UPDATERS_LIMIT
+    if excess <= 0:
+        return entries
+    result = dict(entries)
+    updaters.sort(key=lambda owner: (_seconds(entries[owner].time), owner.identifier))
+    first_of: dict[str, Owner] = {}
+    for owner in updaters:
+        if excess <= 0:
+            break
+        entry = entries[owner]
+        first = first_of.setdefault(entry.api_version, owner)
+        if first == owner:
+            continue
+        bucket = Owner(OLD_UPDATES, UPDATE, entry.api_version, "")
+        if bucket not in result:
+            result[bucket] = result.pop(first)
+        result[bucket] = ManagerEntry(entry.fields | result[bucket].fields, entry.api_version, entry.time)
+        if owner != bucket:
+            result.pop(owner, None)
+        excess -= 1
+    return result
+
 
 UNNAMED = "unknown"  # a manager that gave no name
 NO_MEMBERS: Mapping[str, Any] = MappingProxyType({})
@@ -90,7 +215,7 @@ def after_update(entries: Entries, changes: Changes, owner: Owner, api_version: 
     taken = changes.taken - NEVER_OWNED
     if taken:
         before = result[owner].fields if owner in result else NOTHING
-        result[owner] = Entry(taken | before, api_version, stamp(now))
+        result[owner] = ManagerEntry(taken | before, api_version, stamp(now))
     return cap_updaters(result)
 
 
@@ -101,7 +226,7 @@ def after_losses(entries: Entries, changes: Changes) -> Entries:
     for owner, entry in entries.items():
         left = entry.fields - lost - changes.removed
         if left:
-            result[owner] = Entry(left, entry.api_version, entry.time)
+            result[owner] = ManagerEntry(left, entry.api_version, entry.time)
     return result
 
 

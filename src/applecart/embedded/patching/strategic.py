@@ -1,11 +1,13 @@
 """Strategic merge patch: what `kubectl apply`, `edit`, `taint` and every Go client send for built-in kinds.
 
 Maps are merged, lists are replaced unless the shape says that their items are merged: by a key for maps, by value for
-primitives. `$patch`, `$retainKeys`, `$setElementOrder/x` and `$deleteFromPrimitiveList/x` direct the rest. The order of a list
-is part of the contract, because clients compare lists: items of the patch keep the patch's order, items only the object has
-keep theirs, and both are woven together by the object's order. Keys need not be unique (a port may be open for two protocols): the
-first item with a key is merged, all of them are deleted. The result shares nothing with either input. A patch that a real API
-server fails on with 500 (an item without its merge key) is refused as 422. Refusals never show an item: it may be secret.
+primitives. `$patch`, `$retainKeys`, `$setElementOrder/x` and `$deleteFromPrimitiveList/x` direct the rest.
+
+The order of a list is part of the contract, because clients compare lists: items of the patch keep the patch's order, items
+only the object has keep theirs, and both are woven together by the object's order. Keys need not be unique (a port may be open
+for two protocols): the first item with a key is merged, all of them are deleted. The result shares nothing with either input.
+A patch that a real API server fails on with 500 (an item without its merge key) is refused as 422. Refusals never show an item:
+it may be secret.
 """
 
 from collections.abc import Callable

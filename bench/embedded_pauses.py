@@ -21,7 +21,7 @@ import yaml
 
 from applecart.api.meta import Key
 from applecart.clock import SystemClock
-from applecart.embedded.server.documents import with_revision
+from applecart.embedded.server.objects import with_revision
 from applecart.embedded.server.server import EmbeddedServer
 from applecart.embedded.store.record import Op, Record
 from applecart.embedded.store.store import Store

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from applecart.embedded.attributes import Attributes
-from applecart.embedded.auth.documents import Document
+from applecart.embedded.auth.untyped import Document
 from applecart.embedded.binaries.cluster import RealCluster
 from tests.embedded.auth.objects_in_memory import GROUP, LABELS, ObjectsInMemory
 from tests.kubernetes.recipe import DEFAULT_KUBE

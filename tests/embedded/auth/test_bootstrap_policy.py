@@ -2,7 +2,7 @@
 
 from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.bootstrap_policy import AUTOUPDATE, reconciled, wanted
-from applecart.embedded.auth.documents import Document
+from applecart.embedded.auth.untyped import Document
 from tests.embedded.auth.objects_in_memory import ObjectsInMemory, asks, asks_path, user
 
 BY_NAME = {(one["kind"], one["metadata"]["name"]): one for one in wanted()}

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 
 from applecart.embedded.auth.authorize import Authorizer
-from applecart.embedded.auth.documents import Document
 from applecart.embedded.auth.escalation import AGGREGATION_TEXT, refuse
+from applecart.embedded.auth.untyped import Document
 from applecart.embedded.auth.user import MASTERS, User
 from applecart.embedded.refusals import Refusal
 from tests.embedded.auth.objects_in_memory import GROUP, LABELS, ObjectsInMemory, binding, role, rule, user
-from tests.embedded.auth.test_rules import JSON
+from tests.embedded.auth.test_roles import JSON
 
 ALICE = user("alice", "devs")
 PODS = rule("get list", "core", "pods")

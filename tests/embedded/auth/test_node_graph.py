@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.auth.documents import Document
 from applecart.embedded.auth.node_graph import NodeGraph
 from applecart.embedded.auth.pod_references import MIRROR_ANNOTATION, references
+from applecart.embedded.auth.untyped import Document
 from tests.embedded.auth.objects_in_memory import ObjectsInMemory, plain, pod
-from tests.embedded.auth.test_rules import JSON
+from tests.embedded.auth.test_roles import JSON
 
 FULL = pod(
     "ns",

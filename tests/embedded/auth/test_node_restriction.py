@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from applecart.embedded.attributes import Attributes
-from applecart.embedded.auth.documents import Document
 from applecart.embedded.auth.node_restriction import AUDIENCE_VERB, forbidden_labels, refuse
 from applecart.embedded.auth.pod_references import MIRROR_ANNOTATION
+from applecart.embedded.auth.untyped import Document
 from applecart.embedded.auth.user import User
 from tests.embedded.auth.objects_in_memory import ObjectsInMemory, node_user, plain, pod, user
-from tests.embedded.auth.test_rules import JSON
+from tests.embedded.auth.test_roles import JSON
 
 NODE = {**plain("Node", "", "mac-1"), "metadata": {"name": "mac-1", "uid": "node-uid"}}
 OWN = {**pod("ns", "own", "mac-1"), "metadata": {"name": "own", "namespace": "ns", "uid": "own-uid", "labels": {"a": "1"}}}

@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from applecart.embedded.auth.authorize import Authorizer
-from applecart.embedded.auth.documents import Document
 from applecart.embedded.auth.node_restriction import refuse
 from applecart.embedded.auth.pod_references import MIRROR_ANNOTATION
+from applecart.embedded.auth.untyped import Document
 from applecart.embedded.binaries.cluster import RealCluster
 from tests.embedded.auth.objects_in_memory import asks, node_user, plain, pod
 from tests.embedded.auth.real_server import Caller, is_allowed, needs_newest, seen_objects, until

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from applecart.embedded.auth.rbac import MOST_ANSWERS, MOST_USERS, Rbac
-from applecart.embedded.auth.rules import read_rule
+from applecart.embedded.auth.roles import read_rule
 from applecart.embedded.auth.user import User
 from tests.embedded.auth.objects_in_memory import (
     ObjectsInMemory,
@@ -17,7 +17,7 @@ from tests.embedded.auth.objects_in_memory import (
     rule,
     user,
 )
-from tests.embedded.auth.test_rules import JSON
+from tests.embedded.auth.test_roles import JSON
 
 READER = role("reader", rule("get list", "core", "pods"), rule("get", paths="/metrics"))
 ALICE = user("alice", "devs")

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import pytest
 
 from applecart.embedded.auth.authorize import Authorizer
-from applecart.embedded.auth.documents import Document
 from applecart.embedded.auth.escalation import refuse
 from applecart.embedded.auth.impersonation import impersonated
+from applecart.embedded.auth.untyped import Document
 from applecart.embedded.auth.user import User
 from applecart.embedded.binaries.cluster import RealCluster
 from tests.embedded.auth.objects_in_memory import GROUP, LABELS, asks, binding, refused_code, role, rule, user

@@ -11,12 +11,12 @@ from applecart.clock import VirtualClock
 from applecart.embedded.auth import reviews
 from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.bootstrap_policy import wanted
-from applecart.embedded.auth.documents import Document
+from applecart.embedded.auth.untyped import Document
 from applecart.embedded.auth.user import MASTERS, User
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.times import stamp
 from tests.embedded.auth.objects_in_memory import ObjectsInMemory, binding, node_user, pod, refused_code, role, rule, user
-from tests.embedded.auth.test_rules import JSON
+from tests.embedded.auth.test_roles import JSON
 from tests.embedded.auth.token_worlds import ISSUER, TokenWorld
 
 READER = role("reader", rule("get list", "core", "pods", names="a"), rule("get", paths="/metrics"))

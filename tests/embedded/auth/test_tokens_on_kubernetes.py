@@ -11,11 +11,11 @@ from applecart.clock import SystemClock
 from applecart.embedded.auth import reviews
 from applecart.embedded.auth.authenticate import BearerTokens
 from applecart.embedded.auth.bootstrap_tokens import BootstrapTokens
-from applecart.embedded.auth.documents import Document
 from applecart.embedded.auth.service_account_tokens import ServiceAccountTokens
 from applecart.embedded.auth.token_claims import Bound
 from applecart.embedded.auth.token_keys import TokenKeys, openid_configuration
 from applecart.embedded.auth.token_request import issue
+from applecart.embedded.auth.untyped import Document
 from applecart.embedded.binaries.cluster import RealCluster
 from applecart.embedded.refusals import Refusal
 from tests.embedded.auth.objects_in_memory import ObjectsInMemory, plain, pod

@@ -10,10 +10,10 @@ from applecart.clock import Clock
 from applecart.embedded.auth.authenticate import Authenticator, BearerTokens
 from applecart.embedded.auth.bootstrap_tokens import BootstrapTokens
 from applecart.embedded.auth.certificates import ClientCertificates
-from applecart.embedded.auth.documents import Document
 from applecart.embedded.auth.service_account_tokens import ServiceAccountTokens
 from applecart.embedded.auth.token_claims import Bound
 from applecart.embedded.auth.token_keys import TokenKeys
+from applecart.embedded.auth.untyped import Document
 from tests.embedded.auth.objects_in_memory import ObjectsInMemory, plain, pod
 
 ISSUER = "https://kubernetes.default.svc"

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from applecart.clock import VirtualClock, VirtualLoop
 from applecart.embedded.auth.user import ANONYMOUS, User
-from applecart.embedded.server.messages import Answer, ApiRequest, StreamAnswer
-from applecart.embedded.server.route import place_of
+from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer, place_of
 from applecart.embedded.server.server import ADMIN, RunningApi, running_api
 from applecart.embedded.store.log import MemoryLog
 from tests.embedded.structure.samples import CLUSTER_WIDE, CRD, NAMESPACED

@@ -13,7 +13,7 @@ import pytest
 
 from applecart.clock import Clock
 from applecart.embedded.server import front
-from applecart.embedded.server.messages import BODY_LIMIT_BYTES
+from applecart.embedded.server.request import BODY_LIMIT_BYTES
 from applecart.embedded.server.server import LOOPBACK, EmbeddedServer
 from tests.embedded.server.strategies import traces
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.server.messages import Answer
+from applecart.embedded.server.request import Answer
 from tests.embedded.server.strategies import (
     CUSTOM,
     CUSTOM_PATH,

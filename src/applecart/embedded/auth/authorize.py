@@ -10,7 +10,7 @@ from applecart.embedded.auth.decision import ALLOWED, NO_OPINION, Decision, deni
 from applecart.embedded.auth.node_authorizer import NodeAuthorizer
 from applecart.embedded.auth.node_graph import NodeGraph
 from applecart.embedded.auth.rbac import Rbac
-from applecart.embedded.auth.rules import Rule
+from applecart.embedded.auth.roles import Rule
 from applecart.embedded.auth.user import ANONYMOUS, MASTERS, UNAUTHENTICATED, User
 from applecart.embedded.reader import Reader
 

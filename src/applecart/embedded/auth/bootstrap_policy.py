@@ -7,9 +7,9 @@ back, what they added stays, and an object they marked `autoupdate: "false"` is 
 from typing import Any
 
 from applecart.embedded.auth.bootstrap_roles import CLUSTER_ROLES, SYSTEM_ROLES
-from applecart.embedded.auth.documents import Document, items, mapping, mappings, metadata, texts_by_name
 from applecart.embedded.auth.rbac import GROUP
-from applecart.embedded.auth.rules import missing, rules_of
+from applecart.embedded.auth.roles import missing, rules_of
+from applecart.embedded.auth.untyped import Document, items, mapping, mappings, metadata, texts_by_name
 
 AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 BOOTSTRAPPING = {"kubernetes.io/bootstrapping": "rbac-defaults"}

@@ -5,7 +5,7 @@ that this server does not serve grant nothing and stay for that reason. Of the c
 product. `bootstrap_policy` makes documents of them.
 """
 
-from applecart.embedded.auth.rules import Rule
+from applecart.embedded.auth.roles import Rule
 
 CORE = "core"  # how the group without a name is written below
 READ = "get list watch"

@@ -10,7 +10,7 @@ from base64 import b64decode
 from binascii import Error as Base64Error
 
 from applecart.clock import Clock
-from applecart.embedded.auth.documents import Document, mapping, metadata, text
+from applecart.embedded.auth.untyped import Document, mapping, metadata, text
 from applecart.embedded.auth.user import AUTHENTICATED, User
 from applecart.embedded.reader import Reader
 from applecart.embedded.times import read_stamp

@@ -4,7 +4,7 @@ import msgspec
 
 from applecart.api.meta import Resource
 from applecart.embedded.attributes import Attributes
-from applecart.embedded.auth.documents import go_quoted
+from applecart.embedded.auth.untyped import go_quoted
 from applecart.embedded.auth.user import User
 from applecart.embedded.refusals import Refusal, details_of
 

@@ -7,8 +7,8 @@ A question costs one dictionary lookup whatever the number of Pods.
 
 from collections import Counter
 
-from applecart.embedded.auth.documents import Document, mapping, name_of, namespace_of, text
 from applecart.embedded.auth.pod_references import CLAIMS, PODS, Reference, is_mirror, references
+from applecart.embedded.auth.untyped import Document, mapping, name_of, namespace_of, text
 from applecart.embedded.reader import Reader
 
 PERSISTENT_VOLUMES = "persistentvolumes"

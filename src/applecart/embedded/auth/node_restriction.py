@@ -15,7 +15,9 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.x509.oid import NameOID
 
 from applecart.embedded.attributes import Attributes
-from applecart.embedded.auth.documents import (
+from applecart.embedded.auth.node_authorizer import LEASE_NAMESPACE
+from applecart.embedded.auth.pod_references import MIRROR_ANNOTATION, PODS, is_mirror, labels_of, read_kind
+from applecart.embedded.auth.untyped import (
     Document,
     go_quoted,
     items,
@@ -27,8 +29,6 @@ from applecart.embedded.auth.documents import (
     texts,
     uid_of,
 )
-from applecart.embedded.auth.node_authorizer import LEASE_NAMESPACE
-from applecart.embedded.auth.pod_references import MIRROR_ANNOTATION, PODS, is_mirror, labels_of, read_kind
 from applecart.embedded.auth.user import NODE_PREFIX, User
 from applecart.embedded.reader import Reader
 

@@ -7,7 +7,7 @@ its own rights by creating a mirror Pod: one with any such reference is refused,
 
 from collections.abc import Iterator
 
-from applecart.embedded.auth.documents import (
+from applecart.embedded.auth.untyped import (
     Document,
     mapping,
     mappings,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.decision import Decision
-from applecart.embedded.auth.documents import Document, go_quoted, mapping, mappings, name_of, namespace_of, text
-from applecart.embedded.auth.rules import Rule, rules_of
+from applecart.embedded.auth.roles import Rule, rules_of
+from applecart.embedded.auth.untyped import Document, go_quoted, mapping, mappings, name_of, namespace_of, text
 from applecart.embedded.auth.user import SERVICE_ACCOUNT_PREFIX, User
 from applecart.embedded.reader import Reader
 

@@ -5,7 +5,7 @@ question is then broader, which can only make the answer more careful.
 """
 
 from applecart.embedded import field_errors
-from applecart.embedded.auth.documents import Document, mapping, mappings, text, texts
+from applecart.embedded.auth.untyped import Document, mapping, mappings, text, texts
 from applecart.embedded.field_errors import FieldError
 from applecart.embedded.field_selectors import is_readable, written
 

@@ -10,10 +10,10 @@ from applecart.embedded import field_errors
 from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.authenticate import BearerTokens
 from applecart.embedded.auth.authorize import Authorizer
-from applecart.embedded.auth.documents import Document, items, mapping, metadata, text, texts
 from applecart.embedded.auth.rbac import aggregated
 from applecart.embedded.auth.review_selectors import read_field_selector, selector_problems
 from applecart.embedded.auth.token_keys import BadToken
+from applecart.embedded.auth.untyped import Document, items, mapping, metadata, text, texts
 from applecart.embedded.auth.user import User
 from applecart.embedded.field_errors import FieldError, shown
 from applecart.embedded.refusals import Refusal, bad_request, invalid

@@ -18,9 +18,9 @@ import msgspec
 
 from applecart.clock import Clock
 from applecart.embedded.auth.certificates import CREDENTIAL_ID
-from applecart.embedded.auth.documents import go_list, mapping, metadata, text, texts_by_name, uid_of
 from applecart.embedded.auth.token_claims import LEGACY_ISSUER, Bound, Claims, claims_for, legacy_claims_for
 from applecart.embedded.auth.token_keys import BadToken, NotOurs, TokenKeys
+from applecart.embedded.auth.untyped import go_list, mapping, metadata, text, texts_by_name, uid_of
 from applecart.embedded.auth.user import AUTHENTICATED, SERVICE_ACCOUNT_PREFIX, SERVICE_ACCOUNTS, User
 from applecart.embedded.reader import Reader
 from applecart.embedded.times import read_stamp

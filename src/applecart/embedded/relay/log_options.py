@@ -11,7 +11,7 @@ from applecart.api.meta import Resource
 from applecart.embedded.field_errors import FieldError, forbidden, quoted
 from applecart.embedded.field_errors import invalid as invalid_value
 from applecart.embedded.refusals import bad_request, invalid
-from applecart.embedded.server.parameters import integer, is_true
+from applecart.embedded.server.request import integer, is_true
 from applecart.embedded.structure.instants import BadInstant, whole_seconds
 
 OPTIONS = Resource("", "v1", "PodLogOptions", "podlogoptions")

@@ -17,7 +17,7 @@ from applecart.embedded.relay.location import agent_of, container_of
 from applecart.embedded.relay.log_options import read_log_options
 from applecart.embedded.relay.lookup import find_node, find_pod
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.messages import Answer, ApiRequest, StreamAnswer
+from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer
 
 TEXT = "text/plain"
 LOOK_AT_READER_S = 1.0  # how long a silent log may go unnoticed by its reader, and a reader by the log

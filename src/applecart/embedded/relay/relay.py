@@ -20,7 +20,7 @@ from applecart.embedded.relay.resource_metrics import METRICS_KINDS, ResourceMet
 from applecart.embedded.relay.scrapes import Scrapes
 from applecart.embedded.relay.streams import OpenStream, open_stream, refuse_without_upgrade
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.messages import Answer, ApiRequest, StreamAnswer
+from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer
 from applecart.embedded.surface.served import Served
 from applecart.embedded.trust.pki import PairFiles
 

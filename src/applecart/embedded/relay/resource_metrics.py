@@ -15,9 +15,9 @@ from applecart.embedded.refusals import bad_request, method_not_allowed, no_such
 from applecart.embedded.relay.scrapes import Scrapes
 from applecart.embedded.relay.usage import NodeUsage, Usage, usage_document
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.documents import encode
-from applecart.embedded.server.messages import Answer, ApiRequest
-from applecart.embedded.server.selectors import label_selector
+from applecart.embedded.server.label_selector import label_selector
+from applecart.embedded.server.objects import encode
+from applecart.embedded.server.request import Answer, ApiRequest
 from applecart.embedded.surface.served import Served
 from applecart.embedded.surface.virtual_kinds import VirtualKind
 from applecart.embedded.times import stamp

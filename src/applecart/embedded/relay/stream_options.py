@@ -3,7 +3,7 @@
 import msgspec
 from multidict import MultiMapping
 
-from applecart.embedded.server.parameters import is_true
+from applecart.embedded.server.request import is_true
 
 EXEC, ATTACH = "exec", "attach"
 # A client's name for a stream and the kubelet's, in the order in which the kubelet's are sent.

@@ -23,7 +23,7 @@ from applecart.embedded.relay.lookup import find_node, find_pod
 from applecart.embedded.relay.pump import pump
 from applecart.embedded.relay.stream_options import ATTACH, EXEC, read_stream_options
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.route import attributes_of
+from applecart.embedded.server.request import attributes_of
 
 NO_COMMON_PROTOCOL = "unable to negotiate protocol"  # a kubelet's last word, after everything else is as it should be
 STREAM_PATHS = (f"/{EXEC}", f"/{ATTACH}")

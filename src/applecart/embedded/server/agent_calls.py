@@ -9,7 +9,7 @@ from typing import Protocol
 from applecart.api.meta import Key
 from applecart.embedded.attributes import Attributes
 from applecart.embedded.refusals import Refusal
-from applecart.embedded.server.messages import Answer, ApiRequest, StreamAnswer
+from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer
 from applecart.embedded.surface.served import Served
 
 

@@ -11,11 +11,10 @@ from applecart.embedded.refusals import Refusal, bad_request, method_not_allowed
 from applecart.embedded.server import pod_subresources, reading, scaling, writing
 from applecart.embedded.server.agent_calls import AgentCalls, NoAgents
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.documents import encode
 from applecart.embedded.server.identity import Identity, answer_review, issue_token, read_virtual
-from applecart.embedded.server.messages import Answer, ApiRequest, StreamAnswer
+from applecart.embedded.server.objects import encode
 from applecart.embedded.server.pages import TEXT, Pages
-from applecart.embedded.server.route import attributes_of
+from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer, attributes_of
 from applecart.embedded.store.log import StoreFailed
 from applecart.embedded.surface.virtual_kinds import VIRTUAL_KINDS
 from applecart.observe.logs import logger

@@ -3,8 +3,8 @@
 from typing import Any
 
 from applecart.api.meta import Key
-from applecart.embedded.auth.aggregation import plan_aggregation
 from applecart.embedded.auth.bootstrap_policy import reconciled, wanted
+from applecart.embedded.auth.roles import plan_aggregation
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.rules import Document
 from applecart.embedded.server.core import Core

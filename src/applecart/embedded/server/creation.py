@@ -14,11 +14,10 @@ from applecart.embedded.kinds.metadata import validate_metadata
 from applecart.embedded.kinds.rules import Document
 from applecart.embedded.refusals import already_exists, bad_request, forbidden, invalid, not_found
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.documents import key_of
 from applecart.embedded.server.field_owners import Manager, track
-from applecart.embedded.server.messages import ApiRequest
-from applecart.embedded.server.objects import Submitted, find, put_view
+from applecart.embedded.server.objects import Submitted, find, key_of, put_view
 from applecart.embedded.server.pod_admission import admit_pod
+from applecart.embedded.server.request import ApiRequest
 from applecart.embedded.times import stamp
 
 NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, no look-alikes: no words, and readable aloud

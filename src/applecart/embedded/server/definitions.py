@@ -20,9 +20,9 @@ from applecart.embedded.server import deleting
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.definition_kind import IN_PROGRESS, say_leaving
 from applecart.embedded.server.deletion import DeleteOptions
-from applecart.embedded.server.messages import ApiRequest
 from applecart.embedded.server.objects import find, put, remove, viewed
 from applecart.embedded.server.registry import CRD_LABEL, Registry
+from applecart.embedded.server.request import ApiRequest
 from applecart.embedded.store.record import Change, Op
 from applecart.observe.logs import logger
 

@@ -15,11 +15,9 @@ from applecart.embedded.server.bodies import SCHEME, read_body
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.definition_kind import begin_leaving
 from applecart.embedded.server.deletion import POLICIES, DeleteOptions, Fate, decide, mark, refuse_unmet
-from applecart.embedded.server.documents import document_of, encoded
-from applecart.embedded.server.messages import ApiRequest
-from applecart.embedded.server.objects import Submitted, find, put, remove, stored_form, unchanged
-from applecart.embedded.server.parameters import dry_run_problems, integer, invalid_options, is_true
+from applecart.embedded.server.objects import Submitted, document_of, encoded, find, put, remove, stored_form, unchanged
 from applecart.embedded.server.registry import CRD_LABEL
+from applecart.embedded.server.request import ApiRequest, dry_run_problems, integer, invalid_options, is_true
 from applecart.embedded.store.record import Record
 
 # Whose deletion is answered with the object itself; all others answer a Status.

@@ -9,8 +9,7 @@ from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.rules import Document
 from applecart.embedded.patching.managed_fields import blank_object, track_update
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.messages import ApiRequest
-from applecart.embedded.server.parameters import invalid_options
+from applecart.embedded.server.request import ApiRequest, invalid_options
 from applecart.embedded.structure.types import type_of
 from applecart.embedded.structure.zero import zero_struct
 

@@ -23,8 +23,7 @@ from applecart.embedded.relay.relay import Relay
 from applecart.embedded.relay.streams import STREAM_PATHS, is_stream_request
 from applecart.embedded.server.api import Api, refused
 from applecart.embedded.server.guard import Guard
-from applecart.embedded.server.messages import BODY_LIMIT_BYTES, Answer, ApiRequest, StreamAnswer
-from applecart.embedded.server.parameters import is_true
+from applecart.embedded.server.request import BODY_LIMIT_BYTES, Answer, ApiRequest, StreamAnswer, is_true
 from applecart.embedded.server.request_log import RequestLog
 from applecart.errors import BadInput
 

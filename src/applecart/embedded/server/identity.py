@@ -13,8 +13,8 @@ from applecart.embedded.kinds.rules import Document
 from applecart.embedded.refusals import bad_request
 from applecart.embedded.server.bodies import read_body
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.forms import sent
-from applecart.embedded.server.messages import Answer, ApiRequest
+from applecart.embedded.server.representation import sent
+from applecart.embedded.server.request import Answer, ApiRequest
 from applecart.embedded.structure.conform import conform
 from applecart.embedded.structure.types import type_of
 

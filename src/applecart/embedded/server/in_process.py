@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from applecart.embedded.auth.user import User
 from applecart.embedded.refusals import too_large
 from applecart.embedded.server.api import Api, refused
-from applecart.embedded.server.messages import BODY_LIMIT_BYTES, Answer, ApiRequest, StreamAnswer
+from applecart.embedded.server.request import BODY_LIMIT_BYTES, Answer, ApiRequest, StreamAnswer
 from applecart.errors import DeadlineExceeded, Unreachable
 from applecart.kube.transport import Request, Response
 

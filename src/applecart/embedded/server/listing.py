@@ -19,8 +19,8 @@ from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.refusals import Refusal, bad_request
 from applecart.embedded.server import syntax
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.parameters import integer, invalid_options, is_true, revision
-from applecart.embedded.server.selectors import everything, label_selector
+from applecart.embedded.server.label_selector import everything, label_selector
+from applecart.embedded.server.request import integer, invalid_options, is_true, revision
 from applecart.embedded.store.log import Compacted
 from applecart.embedded.store.record import Record
 from applecart.embedded.store.table import NODE_FIELD, Scope

@@ -1,19 +1,59 @@
-"""The one way into the store: a checked document becomes a record, a deleted object leaves its last state behind.
+"""Objects on their way in and out of the store: a checked document becomes a record, a deleted one leaves its last state.
 
+The stored value is the document without apiVersion and kind, encoded once; an answer is the kind's prefix and the same bytes.
 Between reading the tip and these calls nothing may wait; they hand the write over and return at once. The caller awaits the
 future before it answers, so that nothing is acknowledged that is not durable.
 """
 
 import asyncio
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from applecart.api.meta import Key
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.rules import Document
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.documents import document_of, encoded, key_of, with_revision
 from applecart.embedded.server.registry import traits_of
 from applecart.embedded.store.record import Op, Record
+
+encode = msgspec.json.encode
+_TYPE = ("apiVersion", "kind")
+
+
+class Written(NamedTuple):
+    """What a write left behind: the object's bytes without its type."""
+
+    document: Document
+    value: bytes
+    is_created: bool = False
+
+
+def key_of(kind: Kind, document: Document) -> Key:
+    metadata = document["metadata"]
+    return Key(metadata.get("namespace", "") if kind.resource.namespaced else "", metadata["name"])
+
+
+def encoded(document: Document) -> bytes:
+    """The bytes to store: no type, metadata first so that a person finds it."""
+    return encode({"metadata": document["metadata"], **{name: value for name, value in document.items() if name not in _TYPE}})
+
+
+def typed(kind: Kind, value: bytes) -> bytes:
+    """A stored value as a whole document of a kind."""
+    return kind.prefix + value[1:]
+
+
+def document_of(kind: Kind, record: Record) -> Document:
+    """A record as a document with its type, fresh and free to change."""
+    return {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind, **record.document()}
+
+
+def with_revision(value: bytes, revision: int) -> bytes:
+    """The same object, said to be of another revision."""
+    document: dict[str, Any] = msgspec.json.decode(value)
+    document["metadata"]["resourceVersion"] = str(revision)
+    return encode(document)
 
 
 class Submitted(NamedTuple):

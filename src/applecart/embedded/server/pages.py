@@ -5,9 +5,9 @@ from applecart.embedded.auth.token_keys import CONFIGURATION_PATH, JWKS_PATH, op
 from applecart.embedded.refusals import method_not_allowed, no_such_resource
 from applecart.embedded.server.agent_calls import AgentCalls, NoAgents
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.documents import encode
-from applecart.embedded.server.forms import sent, to_yaml
-from applecart.embedded.server.messages import JSON, Answer, ApiRequest
+from applecart.embedded.server.objects import encode
+from applecart.embedded.server.representation import sent, to_yaml
+from applecart.embedded.server.request import JSON, Answer, ApiRequest
 from applecart.embedded.surface import negotiation
 from applecart.embedded.surface.discovery import Discovery
 from applecart.embedded.surface.openapi import PREFIX, OpenApi

@@ -8,11 +8,9 @@ from applecart.embedded.kinds.rules import Document
 from applecart.embedded.refusals import not_found
 from applecart.embedded.server import deleting
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.documents import encode
-from applecart.embedded.server.forms import sent
-from applecart.embedded.server.messages import Answer, ApiRequest
-from applecart.embedded.server.objects import find, put_view, viewed
-from applecart.embedded.server.parameters import is_dry_run
+from applecart.embedded.server.objects import encode, find, put_view, viewed
+from applecart.embedded.server.representation import sent
+from applecart.embedded.server.request import Answer, ApiRequest, is_dry_run
 
 OPTIONS = "CreateOptions"
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}

@@ -5,10 +5,9 @@ from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.refusals import bad_request, not_found
 from applecart.embedded.server import listing, watching
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.forms import Forms
 from applecart.embedded.server.listing import Selection
-from applecart.embedded.server.messages import Answer, ApiRequest, StreamAnswer
-from applecart.embedded.server.parameters import revision
+from applecart.embedded.server.representation import Forms
+from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer, revision
 
 
 async def get(core: Core, request: ApiRequest, kind: Kind, key: Key) -> Answer:

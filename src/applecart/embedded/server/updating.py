@@ -18,9 +18,9 @@ from applecart.embedded.server.core import Core
 from applecart.embedded.server.creation import validate_metadata_of
 from applecart.embedded.server.deletion import ends_with_update
 from applecart.embedded.server.field_owners import Manager, track
-from applecart.embedded.server.messages import ApiRequest
 from applecart.embedded.server.objects import Submitted, put_view, remove, unchanged, viewed
-from applecart.embedded.server.parameters import revision as parse_revision
+from applecart.embedded.server.request import ApiRequest
+from applecart.embedded.server.request import revision as parse_revision
 from applecart.embedded.store.record import Record
 
 Make = Callable[[Document], Document]  # from a fresh copy of the object to what it shall be

@@ -13,9 +13,9 @@ from applecart.embedded.field_errors import FieldError, forbidden, not_supported
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.refusals import Refusal, expired
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.documents import encode, with_revision
 from applecart.embedded.server.listing import NOT_OLDER, Selection
-from applecart.embedded.server.parameters import integer, invalid_options, is_true, revision
+from applecart.embedded.server.objects import encode, with_revision
+from applecart.embedded.server.request import integer, invalid_options, is_true, revision
 from applecart.embedded.store.log import Compacted
 from applecart.embedded.store.record import Change, Op, Record
 from applecart.embedded.store.table import Watcher

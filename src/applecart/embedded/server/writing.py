@@ -17,14 +17,12 @@ from applecart.embedded.server.bodies import field_validation, other_type, read_
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.creation import create, settle_namespace
 from applecart.embedded.server.deletion import DeleteOptions
-from applecart.embedded.server.documents import encode
 from applecart.embedded.server.field_owners import Manager, blank_of, manager_of, reset_fields
-from applecart.embedded.server.forms import Forms, sent
 from applecart.embedded.server.listing import ListOptions, Page, Selection, page
-from applecart.embedded.server.messages import Answer, ApiRequest, StreamAnswer
-from applecart.embedded.server.objects import Submitted, find
-from applecart.embedded.server.parameters import invalid_options, is_dry_run, is_true
+from applecart.embedded.server.objects import Submitted, encode, find
 from applecart.embedded.server.patch_requests import APPLY_PATCH, patcher, refuse_unknown_type
+from applecart.embedded.server.representation import Forms, sent
+from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer, invalid_options, is_dry_run, is_true
 from applecart.embedded.server.updating import update
 from applecart.embedded.store.record import Record
 from applecart.embedded.structure.conform import conform

@@ -11,10 +11,9 @@ import yaml
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.rules import Document
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.documents import document_of, encode, encoded, typed
 from applecart.embedded.server.listing import SLICE, Page, in_slices
-from applecart.embedded.server.messages import JSON, Answer, ApiRequest, StreamAnswer
-from applecart.embedded.server.objects import stored_form
+from applecart.embedded.server.objects import document_of, encode, encoded, stored_form, typed
+from applecart.embedded.server.request import JSON, Answer, ApiRequest, StreamAnswer
 from applecart.embedded.server.watching import Form
 from applecart.embedded.store.record import Record
 from applecart.embedded.surface import negotiation

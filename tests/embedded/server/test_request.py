@@ -3,7 +3,7 @@
 import pytest
 
 from applecart.embedded.refusals import Refusal
-from applecart.embedded.server.parameters import integer, is_dry_run, is_true, revision
+from applecart.embedded.server.request import integer, is_dry_run, is_true, revision
 
 
 @pytest.mark.parametrize(

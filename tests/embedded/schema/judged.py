@@ -9,11 +9,11 @@ from typing import Any
 
 from applecart.embedded.field_errors import FieldError
 from applecart.embedded.refusals import Refusal
-from applecart.embedded.schema.compile import CompiledSchema
+from applecart.embedded.schema.compiled import CompiledSchema
 from applecart.embedded.schema.custom_kind import CustomRules, custom_kinds
-from applecart.embedded.schema.definition import CrdRules, default_definition, definition_errors
-from applecart.embedded.schema.definition_types import check_types
-from applecart.embedded.schema.naming import TakenNames, stored_versions
+from applecart.embedded.schema.definition import CrdRules, TakenNames, default_definition, definition_errors, stored_versions
+from applecart.embedded.structure.conform import conform
+from applecart.embedded.structure.types import type_of
 from tests.embedded.schema.definition_documents import resource
 from tests.embedded.schema.schema_cases import ABSENT, Case
 
@@ -47,12 +47,18 @@ def answer_to(schema: CompiledSchema, plural: str, case: Case) -> Answer:
 
 
 def answer_to_definition(crd: dict[str, Any]) -> Answer:
-    crd = deepcopy(crd)
-    check_types(crd)
+    crd = as_received(crd)
     default_definition(crd)
     crd["status"] = {"storedVersions": stored_versions(crd)}
     errors = definition_errors(crd)
     return {"causes": causes_as_sent(errors)} if errors else {"spec": crd["spec"]}
+
+
+def as_received(crd: dict[str, Any]) -> dict[str, Any]:
+    """A definition as the server hands it on: decoded by its type."""
+    type = type_of("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+    assert type is not None
+    return conform(crd, type).document
 
 
 def causes_as_sent(errors: list[FieldError]) -> list[list[str]]:
@@ -73,7 +79,7 @@ def crd_rules() -> CrdRules:
 
 def established(crd: dict[str, Any]) -> dict[str, Any]:
     """A definition as it is stored when it is created."""
-    crd, rules = deepcopy(crd), crd_rules()
+    crd, rules = as_received(crd), crd_rules()
     rules.default(crd)
     rules.prepare_create(crd)
     assert rules.validate(crd) == []

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.schema.checking import same, schema_errors
-from applecart.embedded.schema.limits import go_float
+from applecart.embedded.schema.checking import go_float, same, schema_errors
 from applecart.embedded.schema.node import Node
 
 JSON = st.recursive(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from applecart.embedded.schema.compile import CompiledSchema
+from applecart.embedded.schema.compiled import CompiledSchema
 from tests.embedded.schema.definition_cases import BAD_DEFINITIONS, UNCOMPILABLE
 from tests.embedded.schema.judged import answer_to, answer_to_definition, recorded, schema_of
 from tests.embedded.schema.schema_cases import CREATED, Case

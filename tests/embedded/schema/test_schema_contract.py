@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from applecart.embedded.binaries.cluster import RealCluster
-from applecart.embedded.schema.compile import CompiledSchema
+from applecart.embedded.schema.compiled import CompiledSchema
 from applecart.embedded.schema.scale import read_scale, write_scale
 from tests.embedded.schema.definition_cases import BAD_DEFINITIONS, UNCOMPILABLE
 from tests.embedded.schema.definition_documents import SCALED, definition, resource

@@ -6,8 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from applecart.embedded.structure.table import StructType, ValueType, struct_of
-from applecart.embedded.structure.types import built_in_kinds, type_of
+from applecart.embedded.structure.types import StructType, ValueType, built_in_kinds, struct_of, type_of
 
 MAX_DEPTH = 6  # below it structs stay empty: schemas contain schemas
 _SCHEMA = "apiextensions/v1.JSONSchemaProps"

@@ -1,15 +1,23 @@
-"""What becomes of a JSON document on its way into the store; `test_conform_contract.py` holds the words to a real server's."""
+"""What becomes of a JSON document on its way into the store; `test_conform_contract.py` holds the words to a real server."""
 
+import copy
+import random
 from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from applecart.api.quantity import parse_quantity
 from applecart.embedded.refusals import Refusal
-from applecart.embedded.structure.conform import MAX_REPORTED, Conformed, conform, conform_exactly, strict_refusal
-from applecart.embedded.structure.fast import conform_fast
-from applecart.embedded.structure.table import StructType
-from applecart.embedded.structure.types import type_of
+from applecart.embedded.structure.conform import MAX_REPORTED, Conformed, conform, conform_exactly, conform_fast
+from applecart.embedded.structure.protobuf import decode_protobuf
+from applecart.embedded.structure.strict import strict_problems
+from applecart.embedded.structure.types import StructType, type_of
+from tests.embedded.structure.any_document import any_json, documents
 from tests.embedded.structure.samples import CLUSTER_WIDE, NAMESPACED
+from tests.embedded.structure.wire_bodies import body
 
 
 def of(api_version: str, kind: str) -> StructType:
@@ -22,6 +30,56 @@ CONFIG_MAP, POD, SECRET, EVENT = (of("v1", kind) for kind in ("ConfigMap", "Pod"
 ROLE = of("rbac.authorization.k8s.io/v1", "Role")
 LEASE = of("coordination.k8s.io/v1", "Lease")
 CRD = of("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+
+
+def takes_quantity(text: object) -> bool:
+    return conform_fast({"spec": {"containers": [{"name": "c", "resources": {"limits": {"x": text}}}]}}, POD) is not None
+
+
+def takes_instant(text: object) -> bool:
+    return conform_fast({"firstTimestamp": text}, EVENT) is not None
+
+
+@pytest.mark.parametrize("text", ["0", "1", "500m", "1500m", "100", "12345", "4", "8Gi", "1000Mi", "1500Mi", "999Pi", "1k"])
+def test_usual_quantities_take_the_quick_way(text: str) -> None:
+    assert takes_quantity(text)
+    assert parse_quantity(text).in_milli == text
+
+
+@given(st.integers(0, 10**17).map(str), st.sampled_from(["", "n", "u", *"mkMGTPE", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]))
+def test_a_quantity_that_takes_the_quick_way_is_stored_as_it_is(number: str, suffix: str) -> None:
+    if takes_quantity(number + suffix):
+        assert parse_quantity(number + suffix).in_milli == number + suffix
+
+
+@pytest.mark.parametrize("value", ["1024Mi", "1000", "1000m", "0.5", "100u", "16Ei", "1e3", " 1", "1\n", "+1", "", 1, None])
+def test_a_quantity_that_changes_takes_the_exact_way(value: object) -> None:
+    assert not takes_quantity(value)
+
+
+@pytest.mark.parametrize("text", ["2026-11-16T10:00:00Z", "2026-01-31T23:59:59Z", "1999-09-30T00:00:00Z"])
+def test_usual_instants_take_the_quick_way(text: str) -> None:
+    assert takes_instant(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-02-30T00:00:00Z",
+        "2026-04-31T00:00:00Z",
+        "2026-13-01T00:00:00Z",
+        "2026-01-01T24:00:00Z",
+        "2026-01-01T00:00:00.5Z",
+        "2026-01-01T00:00:00+01:00",
+        "2026-01-01T00:00:00Z\n",
+        "0000-01-01T00:00:00Z",
+        "0001-01-01T00:00:00Z",
+        "\u0662\u0660\u0662\u0666-01-01T00:00:00Z",
+        5,
+    ],
+)
+def test_an_instant_that_changes_or_fails_takes_the_exact_way(text: object) -> None:
+    assert not takes_instant(text)
 
 
 def spec_of(spec: Any) -> Any:
@@ -206,10 +264,89 @@ def test_managed_fields_without_bottom_never_break() -> None:
     assert isinstance(conform({"metadata": {"managedFields": [{"fieldsV1": fields}]}}, CONFIG_MAP), Conformed)
 
 
-def test_a_strict_refusal_lists_its_problems() -> None:
-    document = {"apiVersion": "v1", "kind": "ConfigMap", "a": 1, "b": 2}
-    refusal = strict_refusal(document, CONFIG_MAP, conform(document, CONFIG_MAP).problems)
-    assert refusal.message == (
-        'ConfigMap in version "v1" cannot be handled as a ConfigMap: '
-        'strict decoding error: unknown field "a", unknown field "b"'
-    )
+Case = tuple[dict[str, Any], StructType]
+
+
+def outcome(way: Any, document: Any, type: StructType) -> Conformed | str:
+    try:
+        conformed: Conformed = way(document, type)
+    except Refusal as refusal:
+        return f"{refusal.code} {refusal.message}"
+    return conformed
+
+
+@given(documents())
+@settings(max_examples=150, deadline=None)
+def test_the_quick_way_and_the_exact_way_agree_and_change_nothing_twice(case: Case) -> None:
+    document, type = case
+    before = copy.deepcopy(document)
+    quick = conform(document, type)
+    assert quick == conform_exactly(document, type)
+    assert list(quick.document) == list(conform_exactly(document, type).document)
+    assert conform(quick.document, type) == quick
+    assert document == before
+
+
+@given(documents())
+@settings(max_examples=150, deadline=None)
+def test_a_protobuf_body_decodes_to_the_document_that_json_gives(case: Case) -> None:
+    document, type = case
+    stored = conform(document, type).document
+    assert decode_protobuf(body(stored)) == without_empty_lists(stored)
+
+
+@given(documents(), any_json, st.randoms(use_true_random=False))
+@settings(max_examples=150, deadline=None)
+def test_any_json_anywhere_is_conformed_or_refused(case: Case, intruder: Any, rng: random.Random) -> None:
+    document, type = case
+    spoiled = replace_somewhere(document, intruder, rng)
+    result = outcome(conform, spoiled, type)
+    assert result == outcome(conform_exactly, spoiled, type)
+    if isinstance(result, str):
+        assert result.startswith("400 ")
+    else:
+        assert conform(result.document, type).document == result.document
+        strict_problems(msgspec.json.encode(spoiled) + b" ", spoiled, result, type)
+
+
+@given(documents(), st.randoms(use_true_random=False), st.binary(max_size=8))
+@settings(max_examples=150, deadline=None)
+def test_a_damaged_protobuf_body_is_decoded_or_refused(case: Case, rng: random.Random, noise: bytes) -> None:
+    document, type = case
+    whole = body(conform(document, type).document)
+    at = rng.randrange(len(whole))
+    for damaged in (whole[:at], whole[:at] + noise + whole[at:], whole[:at] + noise + whole[at + len(noise) :]):
+        assert is_decoded_or_refused(damaged)
+
+
+@given(st.binary(max_size=64))
+@settings(max_examples=150, deadline=None)
+def test_noise_behind_the_magic_is_decoded_or_refused(noise: bytes) -> None:
+    assert is_decoded_or_refused(b"k8s\x00" + noise)
+
+
+def is_decoded_or_refused(data: bytes) -> bool:
+    try:
+        return isinstance(decode_protobuf(data, "v1", "Pod"), dict)
+    except Refusal as refusal:
+        return refusal.code == 400
+
+
+def without_empty_lists(value: Any) -> Any:
+    """Protobuf knows no empty list; of all kinds only CRDs are stored in a form that does."""
+    if isinstance(value, dict):
+        return {name: None if inner == [] else without_empty_lists(inner) for name, inner in value.items()}
+    return [without_empty_lists(inner) for inner in value] if isinstance(value, list) else value
+
+
+def replace_somewhere(value: Any, intruder: Any, rng: random.Random) -> Any:
+    """The value with the intruder at one random place below the top."""
+    if isinstance(value, dict) and value:
+        name = rng.choice(sorted(value))
+        kept = value[name]
+        goes_deeper = isinstance(kept, dict | list) and kept and rng.random() < 0.8
+        return {**value, name: replace_somewhere(kept, intruder, rng) if goes_deeper else intruder}
+    if isinstance(value, list) and value:
+        at = rng.randrange(len(value))
+        return [*value[:at], replace_somewhere(value[at], intruder, rng), *value[at + 1 :]]
+    return intruder

@@ -6,12 +6,9 @@ import pytest
 
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.structure.conform import conform
-from applecart.embedded.structure.messages import MAX_DEPTH
-from applecart.embedded.structure.protobuf import decode_protobuf
-from applecart.embedded.structure.table import struct_of
-from applecart.embedded.structure.types import type_of
-from applecart.embedded.structure.wire import Malformed, members, signed
-from applecart.embedded.structure.wire import varint as read_varint
+from applecart.embedded.structure.protobuf import MAX_DEPTH, Malformed, decode_protobuf, members, signed
+from applecart.embedded.structure.protobuf import varint as read_varint
+from applecart.embedded.structure.types import struct_of, type_of
 from tests.embedded.structure.samples import CLUSTER_WIDE, CRD, NAMESPACED, POD
 from tests.embedded.structure.wire_bodies import body, envelope, length_delimited, varint
 

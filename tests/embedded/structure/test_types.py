@@ -3,8 +3,17 @@
 import pytest
 
 from applecart.embedded.shape import UNTYPED, Shape
-from applecart.embedded.structure.table import SPECIALS, StructType, ValueType, kind_names, parse, struct_of
-from applecart.embedded.structure.types import built_in_kinds, shape_of, type_of
+from applecart.embedded.structure.types import (
+    SPECIALS,
+    StructType,
+    ValueType,
+    built_in_kinds,
+    kind_names,
+    parse,
+    shape_of,
+    struct_of,
+    type_of,
+)
 
 
 def shape(path: str, kind: str = "Pod", api_version: str = "v1") -> Shape:

@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from applecart.embedded.structure.table import Field, StructType, ValueType, struct_of
-from applecart.embedded.structure.types import type_of
+from applecart.embedded.structure.types import Field, StructType, ValueType, struct_of, type_of
 
 _SCHEMA = "apiextensions/v1.JSONSchemaProps"
 

@@ -4,7 +4,7 @@ import pytest
 
 from applecart.embedded.surface.discovery import Discovery, storage_version_hash
 from applecart.embedded.surface.negotiation import DiscoveryAnswer
-from applecart.embedded.surface.virtual_kinds import VIRTUAL_KINDS
+from applecart.embedded.surface.served import VIRTUAL_KINDS
 from tests.embedded.surface.kinds import BUILT_IN, CUSTOM, GROUP, kind
 
 ALL = (*BUILT_IN, *VIRTUAL_KINDS, *CUSTOM)

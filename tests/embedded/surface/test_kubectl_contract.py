@@ -17,8 +17,7 @@ from applecart.clock import SystemClock
 from applecart.embedded.surface.discovery import Discovery
 from applecart.embedded.surface.negotiation import choose_discovery
 from applecart.embedded.surface.openapi import OpenApi
-from applecart.embedded.surface.version import GIT_VERSION, version_document
-from applecart.embedded.surface.virtual_kinds import VIRTUAL_KINDS
+from applecart.embedded.surface.served import GIT_VERSION, VIRTUAL_KINDS, version_document
 from tests.embedded.surface.kinds import BUILT_IN, CUSTOM, GROUP, schema_of
 
 pytestmark = pytest.mark.kubernetes

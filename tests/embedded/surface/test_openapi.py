@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from applecart.embedded.surface.openapi import OpenApi
-from applecart.embedded.surface.virtual_kinds import VIRTUAL_KINDS
+from applecart.embedded.surface.served import VIRTUAL_KINDS
 from tests.embedded.surface.kinds import BUILT_IN, CUSTOM, GADGET_SCHEMA, GROUP, kind, schema_of
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -1,11 +1,11 @@
-"""The order of groups and versions."""
+"""The order of groups and versions, and what the server says it is."""
 
 import itertools
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.surface.served import groups_of, version_rank
+from applecart.embedded.surface.served import groups_of, version_document, version_rank
 from tests.embedded.surface.kinds import kind
 
 
@@ -34,3 +34,16 @@ def test_the_order_does_not_depend_on_how_kinds_come(names: list[str]) -> None:
 @given(st.text("v0123456789alphbet", max_size=40), st.text("v0123456789alphbet", max_size=40))
 def test_any_two_versions_can_be_compared(one: str, other: str) -> None:
     assert (version_rank(one) < version_rank(other)) or (version_rank(other) <= version_rank(one))
+
+
+def test_the_version_names_the_kubernetes_it_behaves_like_and_that_it_is_embedded() -> None:
+    document = version_document()
+    assert document["gitVersion"] == f"v{document['major']}.{document['minor']}.3+embedded"
+    assert (document["emulationMajor"], document["emulationMinor"]) == (document["major"], document["minor"])
+    assert int(document["minCompatibilityMinor"]) == int(document["minor"]) - 1
+
+
+def test_every_value_is_text_and_the_platform_has_two_parts() -> None:
+    document = version_document()
+    assert all(isinstance(value, str) for value in document.values())
+    assert document["platform"].count("/") == 1

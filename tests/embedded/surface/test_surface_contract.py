@@ -9,8 +9,7 @@ from applecart.embedded.kinds.builtin import builtin_kinds
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.surface.discovery import Discovery
 from applecart.embedded.surface.negotiation import choose_answer, choose_discovery, refuse_wrong_number
-from applecart.embedded.surface.version import version_document
-from applecart.embedded.surface.virtual_kinds import VIRTUAL_KINDS
+from applecart.embedded.surface.served import VIRTUAL_KINDS, version_document
 from tests.embedded.surface.kinds import BUILT_IN, CUSTOM, DEFINITIONS, GROUP
 from tests.embedded.tables.real_api import RealApi, settle
 from tests.kubernetes.recipe import DEFAULT_KUBE

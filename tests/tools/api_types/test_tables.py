@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from applecart.embedded.structure.table import SPECIALS
+from applecart.embedded.structure.types import SPECIALS
 from tools.api_types.__main__ import TABLE, generated, module_folders, package_folder
 from tools.api_types.go_source import GoField, GoType
 from tools.api_types.kinds import CORE, KINDS, META, SPECIAL

@@ -24,7 +24,7 @@ from applecart.cli.stop_signal import stop_signal
 from applecart.clock import Clock, SystemClock
 from applecart.embedded.server.core import Settings
 from applecart.embedded.server.server import LOOPBACK, EmbeddedServer
-from applecart.embedded.surface.version import GIT_VERSION
+from applecart.embedded.surface.served import GIT_VERSION
 from applecart.kube.client import Client
 from applecart.observe.logs import LogFormat, setup_logging
 

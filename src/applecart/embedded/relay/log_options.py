@@ -12,7 +12,7 @@ from applecart.embedded.field_errors import FieldError, forbidden, quoted
 from applecart.embedded.field_errors import invalid as invalid_value
 from applecart.embedded.refusals import bad_request, invalid
 from applecart.embedded.server.request import integer, is_true
-from applecart.embedded.structure.instants import BadInstant, whole_seconds
+from applecart.embedded.structure.scalars import BadInstant, whole_seconds
 
 OPTIONS = Resource("", "v1", "PodLogOptions", "podlogoptions")
 ZERO_TIME = "0001-01-01T00:00:00Z"  # what the real server makes of an empty `sinceTime`

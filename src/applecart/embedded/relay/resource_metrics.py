@@ -18,8 +18,7 @@ from applecart.embedded.server.core import Core
 from applecart.embedded.server.label_selector import label_selector
 from applecart.embedded.server.objects import encode
 from applecart.embedded.server.request import Answer, ApiRequest
-from applecart.embedded.surface.served import Served
-from applecart.embedded.surface.virtual_kinds import VirtualKind
+from applecart.embedded.surface.served import Served, VirtualKind
 from applecart.embedded.times import stamp
 
 GROUP, VERSION = "metrics.k8s.io", "v1beta1"

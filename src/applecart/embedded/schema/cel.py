@@ -13,8 +13,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Literal
 
-from applecart.embedded.schema.cel_functions import kubernetes_functions
-from applecart.embedded.schema.cel_library import STANDARD_EXTENSIONS, cel
+from applecart.embedded.schema.cel_functions import STANDARD_EXTENSIONS, cel, kubernetes_functions
 from applecart.embedded.schema.cel_syntax import TEMPORAL, Facts, escaped, facts_of
 from applecart.embedded.schema.node import Node
 

@@ -1,8 +1,8 @@
-"""The functions Kubernetes adds to CEL: lists, sets, regular expressions, quantities, URLs, addresses and versions.
+"""Google's CEL library, which ships without type information, and the functions Kubernetes adds to it.
 
-The CEL library hands only plain values to Python, so a quantity, URL, address or version is a map with a `kind`. Two of them
-are equal when they mean the same, because each map holds a canonical form. A function that has no answer raises ValueError,
-which becomes the rule's error.
+Those are for lists, sets, regular expressions, quantities, URLs, addresses and versions. The library hands only plain values to
+Python, so a quantity, URL, address or version is a map with a `kind`. Two of them are equal when they mean the same, because
+each map holds a canonical form. A function that has no answer raises ValueError, which becomes the rule's error.
 """
 
 import ipaddress
@@ -12,9 +12,28 @@ from itertools import islice, pairwise
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from cel_expr_python import cel  # type: ignore[import-untyped]
+from cel_expr_python.ext import (  # type: ignore[import-untyped]
+    ext_bindings,
+    ext_encoders,
+    ext_math,
+    ext_optional,
+    ext_strings,
+)
+
 from applecart.api.quantity import NANOS, BadQuantity, parse_quantity
-from applecart.embedded.schema.cel_library import cel
 from applecart.embedded.schema.patterns import searchable
+
+STANDARD_EXTENSIONS = (
+    ext_strings.ExtStrings(),
+    ext_optional.ExtOptional(),
+    ext_math.ExtMath(),
+    ext_bindings.ExtBindings(),
+    ext_encoders.ExtEncoders(),
+)
+
+__all__ = ["STANDARD_EXTENSIONS", "cel"]
+
 
 _Type = cel.Type
 _ANY, _TEXT, _INT, _BOOL, _FLOAT = _Type.DYN, _Type.STRING, _Type.INT, _Type.BOOL, _Type.DOUBLE

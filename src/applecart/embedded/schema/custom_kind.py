@@ -13,7 +13,7 @@ from applecart.api.meta import Resource
 from applecart.embedded.field_errors import FieldError, quoted
 from applecart.embedded.kinds.kind import Kind, Subresource, Table, View
 from applecart.embedded.kinds.rules import Document, Rules
-from applecart.embedded.schema.compile import CompiledSchema
+from applecart.embedded.schema.compiled import CompiledSchema
 from applecart.embedded.schema.scale import ScalePaths, scale_paths, spec_errors, status_errors
 
 TableOf = Callable[[Sequence[dict[str, Any]]], Table]

@@ -43,7 +43,7 @@ class Pattern:
 @cache
 def _re2() -> Any:
     """The expression that matches; made when the first pattern comes, because the library is large."""
-    from applecart.embedded.schema.cel_library import cel
+    from applecart.embedded.schema.cel_functions import cel
 
     environment = cel.NewEnv(variables={"self": cel.Type.STRING, "pattern": cel.Type.STRING})
     return environment.compile("self.matches(pattern)")

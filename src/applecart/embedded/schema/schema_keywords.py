@@ -10,11 +10,10 @@ from typing import Any
 
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, not_supported, required
 from applecart.embedded.schema.checking import same, schema_errors
-from applecart.embedded.schema.embedded_resources import embedded_errors
-from applecart.embedded.schema.field_paths import BadPath, follow
-from applecart.embedded.schema.node import META_FIELDS, Node, Schema, fresh
-from applecart.embedded.schema.pruning import unknown_fields
-from applecart.embedded.schema.rule_set import rules_of
+from applecart.embedded.schema.compiled import rules_of
+from applecart.embedded.schema.extensions import embedded_errors
+from applecart.embedded.schema.node import META_FIELDS, BadPath, Node, Schema, follow, fresh
+from applecart.embedded.schema.normalizing import unknown_fields
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
@@ -214,7 +213,7 @@ def _of_rule(entry: dict[str, Any], node: Node, path: str) -> Iterator[FieldErro
 
 
 def _of_compiled(rules: list[dict[str, Any]], node: Node, place: _Place) -> Iterator[FieldError]:
-    from applecart.embedded.schema.rules import Rule  # imports a large library
+    from applecart.embedded.schema.cel_rules import Rule  # imports a large library
 
     for index, entry in enumerate(rules):
         path = f"{place.path}.x-kubernetes-validations[{index}]"
@@ -266,5 +265,6 @@ def _of_default(node: Node, value: Any, path: str) -> list[FieldError]:
     wrong = embedded_errors(node, value, path) or schema_errors(node, value, base=path)
     if wrong:
         return found + wrong
-    errors = rules_of(node).errors(value)
+    rules = rules_of(node)
+    errors = rules.errors(value) if rules else []
     return found + [replace(one, field=path if one.field == "<nil>" else f"{path}.{one.field}") for one in errors]

@@ -16,7 +16,7 @@ from applecart.embedded.server.objects import encode
 from applecart.embedded.server.pages import TEXT, Pages
 from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer, attributes_of
 from applecart.embedded.store.log import StoreFailed
-from applecart.embedded.surface.virtual_kinds import VIRTUAL_KINDS
+from applecart.embedded.surface.served import VIRTUAL_KINDS
 from applecart.observe.logs import logger
 
 _log = logger("applecart.embedded.api")

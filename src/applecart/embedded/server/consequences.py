@@ -8,7 +8,7 @@ import asyncio
 from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.rbac import CLUSTER_ROLES
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.schema.naming import status_with_names, taken_names
+from applecart.embedded.schema.definition import status_with_names, taken_names
 from applecart.embedded.server.boot import aggregate
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.objects import find, put, viewed

@@ -9,8 +9,7 @@ from applecart.clock import Clock
 from applecart.embedded.kinds.kind import Kind, Subresource
 from applecart.embedded.kinds.rules import Document
 from applecart.embedded.reader import Reader
-from applecart.embedded.schema.definition import FINALIZER, CrdRules
-from applecart.embedded.schema.naming import TakenNames, taken_names
+from applecart.embedded.schema.definition import FINALIZER, CrdRules, TakenNames, taken_names
 from applecart.embedded.server.registry import CRD_LABEL
 from applecart.embedded.structure.types import shape_of
 from applecart.embedded.tables.built_in import table_of

@@ -14,8 +14,7 @@ from applecart.embedded.auth.user import MASTERS, User
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.schema.custom_kind import custom_kinds
-from applecart.embedded.schema.definition import FINALIZER
-from applecart.embedded.schema.naming import is_established
+from applecart.embedded.schema.definition import FINALIZER, is_established
 from applecart.embedded.server import deleting
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.definition_kind import IN_PROGRESS, say_leaving

@@ -11,7 +11,7 @@ from applecart.embedded.patching.managed_fields import blank_object, track_updat
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.request import ApiRequest, invalid_options
 from applecart.embedded.structure.types import type_of
-from applecart.embedded.structure.zero import zero_struct
+from applecart.embedded.structure.walk import zero_struct
 
 LONGEST_BYTES = 128  # of a manager's name
 

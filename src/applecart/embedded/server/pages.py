@@ -11,8 +11,7 @@ from applecart.embedded.server.request import JSON, Answer, ApiRequest
 from applecart.embedded.surface import negotiation
 from applecart.embedded.surface.discovery import Discovery
 from applecart.embedded.surface.openapi import PREFIX, OpenApi
-from applecart.embedded.surface.version import version_document
-from applecart.embedded.surface.virtual_kinds import VIRTUAL_KINDS
+from applecart.embedded.surface.served import VIRTUAL_KINDS, version_document
 
 OPENAPI_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 TEXT = "text/plain; charset=utf-8"

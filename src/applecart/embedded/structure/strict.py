@@ -12,7 +12,7 @@ import msgspec
 
 from applecart.embedded.field_errors import quoted
 from applecart.embedded.structure.conform import MAX_REPORTED, Conformed
-from applecart.embedded.structure.table import StructType, ValueType
+from applecart.embedded.structure.types import StructType, ValueType
 
 _NAME_END = b'":'
 _ESCAPED_QUOTE = rb"\u0022"

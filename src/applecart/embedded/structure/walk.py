@@ -1,16 +1,58 @@
 """The exact way to conform: walks a document beside its type and does what a Go server's decoder would do.
 
-It drops nulls, zeros and unknown members, adds what Go always shows, and brings special values into their stored form. A value
-of the wrong type is remembered and the walk goes on; a special value that makes no sense ends it. The one that ended it, else
-the first remembered, is what the server would answer. A refusal never shows text, except what was meant as a timestamp.
+It drops nulls, zeros and unknown members, adds what Go always shows, and brings special values into their stored form. Leaving
+a field out and setting it to its zero value are the same for Go, unless the field is a pointer; what it then shows depends on
+the field alone. A value of the wrong type is remembered and the walk goes on; a special value that makes no sense ends it. The
+one that ended it, else the first remembered, is what the server would answer. A refusal never shows text, except what was meant
+as a timestamp.
 """
 
+from functools import cache
 from typing import Any
 
 from applecart.api import quantity
-from applecart.embedded.structure import binary, instants
-from applecart.embedded.structure.table import Field, StructType, ValueType
-from applecart.embedded.structure.zero import ABSENT, unset, zero_of
+from applecart.embedded.structure import scalars
+from applecart.embedded.structure.types import Field, StructType, ValueType
+
+
+class _Absent:
+    """Not even null: the field is not shown."""
+
+
+ABSENT = _Absent()
+
+_SCALARS: dict[str, Any] = {"string": "", "bool": False, "int": 0, "float": 0}
+_SPECIALS: dict[str, Any] = {"resource.Quantity": "0", "intstr.IntOrString": 0}
+
+
+def zero_of(type: ValueType) -> Any:
+    """The zero value itself, as an item of a list or a value of a map shows it."""
+    if type.is_pointer or type.form in ("list", "map", "bytes"):
+        return None
+    if type.form == "struct":
+        return zero_struct(type.struct)
+    if type.form == "special":
+        return _SPECIALS.get(type.name)
+    return _SCALARS[type.form]
+
+
+def unset(field: Field) -> Any:
+    """What a field shows that nobody set; ABSENT for nothing."""
+    is_always_shown = field.type.form in ("struct", "special") and not field.type.is_pointer
+    if field.omit == "zero" or (field.omit == "empty" and not is_always_shown):
+        return ABSENT
+    return zero_of(field.type)
+
+
+def zero_struct(type: StructType) -> dict[str, Any]:
+    """A struct without anything set."""
+    return {name: zero_of(each.type) for name, each in shown_when_unset(type)}
+
+
+@cache
+def shown_when_unset(type: StructType) -> tuple[tuple[str, Field], ...]:
+    return tuple((name, each) for name, each in type.fields.items() if unset(each) is not ABSENT)
+
 
 _WORDS: dict[type, str] = {bool: "bool", int: "number", float: "number", str: "string", list: "array", dict: "object"}
 _RESOURCES = "core/v1.ResourceList"
@@ -126,12 +168,12 @@ class Walk:
                     return self._wrong(_word(each), "uint8")
                 if isinstance(each, float) or not 0 <= each < 256:
                     return self._wrong(_number(each), "uint8")
-            return binary.encoded(bytes(value))
+            return scalars.encoded(bytes(value))
         if not isinstance(value, str):
             return self._wrong(_word(value), type.go)
         try:
-            return binary.canonical(value)
-        except binary.BadBase64 as error:
+            return scalars.canonical(value)
+        except scalars.BadBase64 as error:
             self.mismatch = self.mismatch or str(error)
             return ""
 
@@ -140,7 +182,7 @@ class Walk:
             return self._special_value(value, type.name)
         except Mismatch as error:
             raise Misfit(self._sentence(error)) from error
-        except instants.BadInstant as error:
+        except scalars.BadInstant as error:
             raise Misfit(str(error)) from error
 
     def _special_value(self, value: Any, name: str) -> Any:
@@ -148,7 +190,7 @@ class Walk:
             case "meta/v1.Time" | "meta/v1.MicroTime":
                 if not isinstance(value, str):
                     raise Mismatch(_word(value), "string")
-                return instants.whole_seconds(value) if name == "meta/v1.Time" else instants.microseconds(value)
+                return scalars.whole_seconds(value) if name == "meta/v1.Time" else scalars.microseconds(value)
             case "resource.Quantity":
                 return self._quantity(value)
             case "intstr.IntOrString":

@@ -13,11 +13,17 @@ from typing import Any
 
 import msgspec
 
-from applecart.embedded.surface.accept import read_accept
-from applecart.embedded.surface.openapi_paths import PARAMETERS, base_path, paths_of
-from applecart.embedded.surface.openapi_schemas import OBJECT_META, OBJECT_META_SCHEMA, schema_name, schemas_of
-from applecart.embedded.surface.served import Served
-from applecart.embedded.surface.version import MAJOR, MINOR
+from applecart.embedded.surface.negotiation import read_accept
+from applecart.embedded.surface.openapi_parts import (
+    OBJECT_META,
+    OBJECT_META_SCHEMA,
+    PARAMETERS,
+    base_path,
+    paths_of,
+    schema_name,
+    schemas_of,
+)
+from applecart.embedded.surface.served import MAJOR, MINOR, Served
 
 Document = dict[str, Any]
 

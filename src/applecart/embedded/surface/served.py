@@ -1,14 +1,19 @@
-"""What is served, in the order that clients rely on: groups by importance, versions newest and most stable first.
+"""What is served, in the order that clients rely on, and which Kubernetes the server behaves like.
 
-The first version of a group is the preferred one, and the first group that knows a short name wins in kubectl, so the order is
-part of the contract.
+Groups come by importance, versions newest and most stable first. The first version of a group is the preferred one, and the
+first group that knows a short name wins in kubectl, so the order is part of the contract. Clients choose behaviour by major and
+minor of `/version`; people read `+embedded` there and know what they talk to.
 """
 
+import platform
 import re
 from collections.abc import Iterable
 from typing import Protocol
 
+import msgspec
+
 from applecart.api.meta import Resource
+from applecart.embedded.kinds import virtual
 from applecart.embedded.kinds.kind import Subresource
 
 # The real server's order by priority. Custom groups follow by name; metrics come last, as every metrics server registers them.
@@ -101,3 +106,51 @@ def version_rank(version: str) -> tuple[int, int, int, int, str]:
     if found is None:
         return (1, 0, 0, 0, version)
     return (0, _STABILITY[found[2]], -int(found[1]), -int(found[3] or 0), "")
+
+
+class VirtualKind(msgspec.Struct, frozen=True):
+    """What discovery and OpenAPI need to know of such a kind."""
+
+    resource: Resource
+    verbs: tuple[str, ...] = ("create",)
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[Subresource, ...] = ()
+    is_custom: bool = False
+
+    @property
+    def storage(self) -> Resource:
+        return self.resource
+
+    @property
+    def singular(self) -> str:
+        return self.resource.kind.lower()
+
+
+VIRTUAL_KINDS: tuple[Served, ...] = tuple(VirtualKind(resource) for resource in virtual.VIRTUAL_KINDS)
+
+
+MAJOR, MINOR, PATCH = 1, 36, 3
+GIT_VERSION = f"v{MAJOR}.{MINOR}.{PATCH}+embedded"
+BUILD_DATE = "1970-01-01T00:00:00Z"  # nothing of this server is built on a date
+
+_ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+
+
+def version_document() -> dict[str, str]:
+    machine = platform.machine().lower()
+    return {
+        "major": str(MAJOR),
+        "minor": str(MINOR),
+        "emulationMajor": str(MAJOR),
+        "emulationMinor": str(MINOR),
+        "minCompatibilityMajor": str(MAJOR),
+        "minCompatibilityMinor": str(MINOR - 1),
+        "gitVersion": GIT_VERSION,
+        "gitCommit": "",
+        "gitTreeState": "",
+        "buildDate": BUILD_DATE,
+        "goVersion": "",
+        "compiler": "",
+        "platform": f"{platform.system().lower()}/{_ARCHITECTURES.get(machine, machine)}",
+    }

@@ -1,4 +1,4 @@
-"""Paths to fields."""
+"""Paths to fields, followed through a schema."""
 
 from contextlib import suppress
 
@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.schema.field_paths import BadPath, follow
-from applecart.embedded.schema.node import Node
+from applecart.embedded.schema.node import BadPath, Node, follow
 
 NODE = Node(
     {

@@ -1,23 +1,23 @@
-"""A version's schema, compiled once: pruning, defaulting and validation of the objects written with it.
+"""A version's schema, compiled once: pruning, defaulting, validation, and the shape that patches and field ownership go by.
 
 The order per write is fixed: what is unknown goes, defaults are filled in, then the schema is held against the result. Rules
-in CEL are asked only when the schema found nothing that would make them meaningless. Never changes what it validates.
+in CEL are asked only when the schema found nothing that would make them meaningless; their library is large, so it is imported
+when the first rule comes. Never changes what it validates.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from applecart.embedded.field_errors import FieldError
 from applecart.embedded.refusals import bad_request
 from applecart.embedded.schema.checking import UNRELATED, schema_errors
-from applecart.embedded.schema.defaulting import fill_defaults
-from applecart.embedded.schema.embedded_resources import embedded_errors, unknown_metadata
-from applecart.embedded.schema.node import Node, Schema
-from applecart.embedded.schema.pruning import unknown_fields
-from applecart.embedded.schema.rule_set import rules_of
-from applecart.embedded.schema.shapes import shape_of_schema
-from applecart.embedded.schema.unique_lists import duplicate_errors
-from applecart.embedded.shape import Shape
+from applecart.embedded.schema.extensions import duplicate_errors, embedded_errors, unknown_metadata
+from applecart.embedded.schema.node import Node, Schema, fresh
+from applecart.embedded.schema.normalizing import fill_defaults, unknown_fields
+from applecart.embedded.shape import SCALAR, UNTYPED, ListType, Shape
+
+if TYPE_CHECKING:
+    from applecart.embedded.schema.cel_rules import Rules
 
 Document = dict[str, Any]
 
@@ -94,8 +94,67 @@ class CompiledSchema:
         duplicates = duplicate_errors(self.root, document)
         if duplicates and (old is UNRELATED or not duplicate_errors(self.root, old)):
             found += duplicates
-        if not self.root.has_rules:
+        if self._rules is None:
             return found
         if any(error.problem in _BLOCKING for error in found):
             return [*found, FieldError("Invalid", "<nil>", NOT_CHECKED)]
         return found + self._rules.errors(document, old)
+
+
+def rules_of(root: Node) -> "Rules | None":
+    if not root.has_rules:
+        return None
+    from applecart.embedded.schema.cel_rules import Rules
+
+    return Rules(root)
+
+
+_TEXTS = Shape("map", element=SCALAR)
+_OWNER = Shape(
+    "struct",
+    fields_of=lambda: dict.fromkeys(("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"), SCALAR),
+    is_atomic=True,
+)
+_META_FIELDS = {
+    **dict.fromkeys(("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation"), SCALAR),
+    **dict.fromkeys(("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"), SCALAR),
+    "labels": _TEXTS,
+    "annotations": _TEXTS,
+    "finalizers": Shape("list", element=SCALAR, list_type="set", merges=True),
+    "ownerReferences": Shape("list", element=_OWNER, list_type="map", list_keys=("uid",), merges=True, merge_key="uid"),
+    "managedFields": Shape("list", element=UNTYPED),
+}
+METADATA = Shape("struct", fields_of=lambda: _META_FIELDS)
+
+
+def shape_of_schema(root: Node) -> Shape:
+    """The shape of whole objects of a schema."""
+    return _shape(root, is_resource=True)
+
+
+def _shape(node: Node | None, *, is_resource: bool = False) -> Shape:
+    if node is None:
+        return UNTYPED
+    is_resource = is_resource or node.is_embedded
+    if node.type == "array":
+        return _list_shape(node)
+    if node.type == "object":
+        is_atomic = node.map_type == "atomic"
+        if node.additional is not None:
+            return Shape("map", element=_shape(node.additional), is_atomic=is_atomic)
+        if node.properties or is_resource:
+            fields = {name: _shape(child) for name, child in node.properties.items()}
+            if is_resource:
+                fields |= {"apiVersion": SCALAR, "kind": SCALAR, "metadata": METADATA}
+            return Shape("struct", fields_of=lambda: fields, is_atomic=is_atomic)
+        return Shape("map", element=UNTYPED, is_atomic=is_atomic)
+    return SCALAR if node.types else UNTYPED
+
+
+def _list_shape(node: Node) -> Shape:
+    kinds: dict[str, ListType] = {"set": "set", "map": "map"}
+    list_type = kinds.get(node.list_type, "atomic")
+    keys = node.list_keys if list_type == "map" else ()
+    defaults = node.items.defaults if node.items is not None else {}
+    key_defaults = {key: fresh(defaults[key]) for key in keys if key in defaults}
+    return Shape("list", element=_shape(node.items), list_type=list_type, list_keys=keys, key_defaults=key_defaults)

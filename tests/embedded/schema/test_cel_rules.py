@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from applecart.embedded.schema.cel_rules import Rules
 from applecart.embedded.schema.node import Node
-from applecart.embedded.schema.rules import Rules
 
 INT = {"type": "integer"}
 

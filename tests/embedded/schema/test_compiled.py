@@ -1,4 +1,4 @@
-"""The compiled schema as a whole: the order of a write, and that no document can break it."""
+"""The compiled schema as a whole: the order of a write, the shape it gives, and that no document can break it."""
 
 from copy import deepcopy
 from functools import partial
@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from applecart.embedded.field_errors import FieldError
 from applecart.embedded.schema.checking import schema_errors
-from applecart.embedded.schema.compile import NOT_CHECKED, CompiledSchema
+from applecart.embedded.schema.compiled import NOT_CHECKED, CompiledSchema, shape_of_schema
 from applecart.embedded.schema.node import Node
+from applecart.embedded.shape import UNTYPED
 from tests.embedded.schema.judged import refusal_of
 
 TEXT = {"type": "string"}
@@ -205,3 +206,75 @@ def test_what_did_not_change_is_never_refused_by_the_schema(raw: dict[str, Any],
 @pytest.mark.parametrize("raw", [{}, {"type": 5, "properties": [1], "items": "x", "required": {}, "enum": 1, "default": None}])
 def test_a_schema_that_is_none_lets_everything_pass(raw: dict[str, Any]) -> None:
     assert CompiledSchema(raw).validate({"a": 1}) == []
+
+
+SHAPE = shape_of_schema(
+    Node(
+        {
+            "type": "object",
+            "properties": {
+                "spec": {
+                    "type": "object",
+                    "properties": {
+                        "text": TEXT,
+                        "free": {"x-kubernetes-preserve-unknown-fields": True},
+                        "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                        "map": {"type": "object", "additionalProperties": TEXT},
+                        "whole": {"type": "object", "properties": {"a": TEXT}, "x-kubernetes-map-type": "atomic"},
+                        "list": {"type": "array", "items": TEXT},
+                        "set": {"type": "array", "items": TEXT, "x-kubernetes-list-type": "set"},
+                        "ports": {
+                            "type": "array",
+                            "x-kubernetes-list-type": "map",
+                            "x-kubernetes-list-map-keys": ["port", "protocol"],
+                            "items": {
+                                "type": "object",
+                                "properties": {"port": {"type": "integer"}, "protocol": {**TEXT, "default": "TCP"}},
+                            },
+                        },
+                        "pod": {
+                            "type": "object",
+                            "x-kubernetes-embedded-resource": True,
+                            "properties": {"spec": {"type": "object"}},
+                        },
+                    },
+                }
+            },
+        }
+    )
+)
+SPEC = SHAPE.child("spec")
+
+
+def test_members_have_the_sort_their_type_gives_them() -> None:
+    sorts = {name: shape.sort for name, shape in SPEC.fields.items()}
+    assert sorts == {
+        "text": "scalar",
+        "free": "untyped",
+        "any": "map",
+        "map": "map",
+        "whole": "struct",
+        "pod": "struct",
+        "list": "list",
+        "set": "list",
+        "ports": "list",
+    }
+    assert SPEC.child("whole").is_atomic
+    assert SPEC.child("nothing") is UNTYPED
+
+
+def test_lists_know_what_identifies_their_items() -> None:
+    assert SPEC.child("list").list_type == "atomic"
+    assert SPEC.child("set").list_type == "set"
+    ports = SPEC.child("ports")
+    assert (ports.list_type, ports.list_keys, ports.key_defaults) == ("map", ("port", "protocol"), {"protocol": "TCP"})
+    assert ports.child("").child("port").sort == "scalar"
+
+
+def test_metadata_of_roots_and_embedded_resources_is_that_of_every_object() -> None:
+    for shape in (SHAPE, SPEC.child("pod")):
+        metadata = shape.child("metadata")
+        assert metadata.child("labels").sort == "map"
+        assert metadata.child("finalizers").list_type == "set"
+        assert metadata.child("ownerReferences").list_keys == ("uid",)
+    assert SPEC.child("pod").child("spec").sort == "map"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from applecart.embedded.surface.openapi_paths import paths_of
-from applecart.embedded.surface.virtual_kinds import VIRTUAL_KINDS
+from applecart.embedded.surface.openapi_parts import paths_of
+from applecart.embedded.surface.served import VIRTUAL_KINDS
 from tests.embedded.surface.kinds import BUILT_IN, CUSTOM, GROUP
 
 

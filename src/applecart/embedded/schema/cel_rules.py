@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from applecart.embedded.field_errors import FieldError
 from applecart.embedded.schema.cel import ABSENT, DoesNotCompile, EvaluationFailed, Expression, OutOfBudget
 from applecart.embedded.schema.checking import UNRELATED, old_items, same
-from applecart.embedded.schema.field_paths import BadPath, follow
-from applecart.embedded.schema.node import Node
+from applecart.embedded.schema.node import BadPath, Node, follow
 
 MAX_MESSAGE_BYTES = 5 * 1024  # of what a messageExpression gives
 _BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"

@@ -7,7 +7,7 @@ import msgspec
 
 from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.user import AUTHENTICATED, NODES, User
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal
 
 GROUP = "rbac.authorization.k8s.io"

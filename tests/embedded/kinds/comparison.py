@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from applecart.embedded.refusals import Refusal
-from tests.embedded.kinds.pipeline import created, normal, updated
+from tests.embedded.kinds.documents import created, normal, updated
 
 _struct_begins = re.compile(r'(?<= value: )(\{"|\[\{)').search
 

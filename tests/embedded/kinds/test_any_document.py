@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from applecart.embedded.refusals import Refusal
 from tests.embedded.kinds import kind_cases, pod_cases
-from tests.embedded.kinds.pipeline import created, updated
+from tests.embedded.kinds.documents import created, updated
 
 SMALL = [
     document for document in (*pod_cases.CREATED.values(), *kind_cases.CREATED.values()) if len(json.dumps(document)) < 4000

@@ -7,8 +7,7 @@ import pytest
 
 from applecart.embedded.kinds.binding import bind, validate_binding
 from applecart.embedded.refusals import Refusal
-from tests.embedded.kinds.documents import pod
-from tests.embedded.kinds.pipeline import created
+from tests.embedded.kinds.documents import created, pod
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 BINDING = {"metadata": {"name": "runner"}, "target": {"kind": "Node", "name": "mac-1"}}

@@ -1,17 +1,16 @@
 """The list of built-in kinds: complete, consistent, and with behaviour where the handlers ask for it."""
 
-from applecart.embedded.kinds.builtin import builtin_entries, builtin_kinds
-from applecart.embedded.kinds.rules import Rules
-from applecart.embedded.kinds.virtual import VIRTUAL_KINDS
+from applecart.embedded.kinds.builtin import VIRTUAL_KINDS, built_ins, builtin_kinds
+from applecart.embedded.kinds.strategy import Strategy
+from tests.embedded.kinds.documents import created
 from tests.embedded.kinds.kind_cases import new_event
-from tests.embedded.kinds.pipeline import created
 
-ENTRIES = {entry.resource.label: entry for entry in builtin_entries()}
-RULES: dict[str, Rules] = {label: entry.rules for label, entry in ENTRIES.items()}
+ENTRIES = {entry.resource.label: entry for entry in built_ins()}
+STRATEGIES: dict[str, Strategy] = {label: entry.strategy for label, entry in ENTRIES.items()}
 
 
 def labels_where(condition: str) -> set[str]:
-    return {label for label, rules in RULES.items() if getattr(rules, condition)}
+    return {label for label, strategy in STRATEGIES.items() if getattr(strategy, condition)}
 
 
 def test_every_kind_has_shape_and_columns() -> None:
@@ -36,7 +35,7 @@ def test_a_put_creates_what_real_servers_let_it_create() -> None:
 
 
 def test_some_kinds_insist_on_a_revision() -> None:
-    conditional = RULES.keys() - labels_where("updates_unconditionally")
+    conditional = STRATEGIES.keys() - labels_where("updates_unconditionally")
     assert conditional == {"leases.coordination.k8s.io", "poddisruptionbudgets.policy", "runtimeclasses.node.k8s.io"}
 
 
@@ -65,5 +64,5 @@ def test_questions_are_never_stored() -> None:
 
 
 def test_fields_are_those_that_are_named() -> None:
-    for rules in RULES.values():
-        assert rules.fields({"metadata": {"name": "a"}}).keys() == rules.field_names()
+    for strategy in STRATEGIES.values():
+        assert strategy.fields({"metadata": {"name": "a"}}).keys() == strategy.field_names()

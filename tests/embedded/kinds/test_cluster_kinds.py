@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from applecart.embedded.kinds.namespace import NamespaceRules
-from applecart.embedded.kinds.node import NodeRules
-from tests.embedded.kinds.documents import core
-from tests.embedded.kinds.pipeline import created, decoded, updated
+from applecart.embedded.kinds.namespace import NamespaceStrategy
+from applecart.embedded.kinds.node import NodeStrategy
+from tests.embedded.kinds.documents import core, created, decoded, updated
 
-NODES, NAMESPACES = NodeRules(), NamespaceRules()
+NODES, NAMESPACES = NodeStrategy(), NamespaceStrategy()
 
 
 def node(**members: Any) -> dict[str, Any]:

@@ -14,14 +14,12 @@ import pytest
 from applecart.api.quantity import parse_quantity
 from applecart.embedded.binaries.cluster import RealCluster
 from applecart.embedded.kinds.binding import bind, validate_binding
-from applecart.embedded.kinds.builtin import builtin_entries
-from applecart.embedded.kinds.pod import PodRules
-from applecart.embedded.kinds.virtual import VIRTUAL_KINDS
+from applecart.embedded.kinds.builtin import VIRTUAL_KINDS, built_ins
+from applecart.embedded.kinds.pod import PodStrategy
 from applecart.embedded.refusals import Refusal
-from tests.embedded.kinds import kind_cases, pod_cases, pod_change_cases
+from tests.embedded.kinds import kind_cases, pod_cases
 from tests.embedded.kinds.comparison import comparable, outcome_of_answer, outcome_of_create, outcome_of_update
-from tests.embedded.kinds.documents import pod
-from tests.embedded.kinds.pipeline import created, entry_of, normal
+from tests.embedded.kinds.documents import created, entry_of, normal, pod
 from tests.kubernetes.recipe import DEFAULT_KUBE
 
 pytestmark = pytest.mark.kubernetes
@@ -101,11 +99,11 @@ def test_creating_a_pod_ends_as_on_a_real_server(api: Api) -> None:
 
 
 def test_updating_a_pod_ends_as_on_a_real_server(api: Api) -> None:
-    assert differences_of_updates(api, pod_change_cases.UPDATED) == {}
+    assert differences_of_updates(api, pod_cases.UPDATED) == {}
 
 
 def test_reporting_a_pods_status_ends_as_on_a_real_server(api: Api) -> None:
-    cases = {label: (pod(), new) for label, new in pod_change_cases.REPORTED.items()}
+    cases = {label: (pod(), new) for label, new in pod_cases.REPORTED.items()}
     assert differences_of_updates(api, cases, "status") == {}
 
 
@@ -123,10 +121,10 @@ def test_reporting_the_status_of_another_kind_ends_as_on_a_real_server(api: Api)
 
 def test_the_advice_about_a_pod_is_a_real_servers(api: Api) -> None:
     real, ours = {}, {}
-    for label, document in pod_change_cases.WARNED.items():
+    for label, document in pod_cases.WARNED.items():
         code, _answer = api.call("POST", f"{api.path(document)}?dryRun=All", document)
         assert code == 201
-        real[label], ours[label] = api.warnings, PodRules().warnings(created(document, api.namespace))
+        real[label], ours[label] = api.warnings, PodStrategy().warnings(created(document, api.namespace))
     assert ours == real
 
 
@@ -183,11 +181,11 @@ def bound(obj: dict[str, Any], binding: dict[str, Any]) -> tuple[dict[str, Any],
 def test_the_kinds_are_listed_as_a_real_server_lists_them(api: Api) -> None:
     """Names, verbs and subresources; the real server has more of both, which nobody needs here."""
     listed: dict[tuple[str, str], dict[str, Any]] = {}
-    served = [entry.resource for entry in builtin_entries()] + list(VIRTUAL_KINDS)
+    served = [entry.resource for entry in built_ins()] + list(VIRTUAL_KINDS)
     for version in {resource.api_version for resource in served}:
         _code, answer = api.call("GET", f"/apis/{version}" if "/" in version else f"/api/{version}")
         listed |= {(version, one["name"]): one for one in answer["resources"]}
-    for entry in builtin_entries():
+    for entry in built_ins():
         resource = entry.resource
         real = listed[resource.api_version, resource.plural]
         assert (real["kind"], real["namespaced"], tuple(real["verbs"])) == (resource.kind, resource.namespaced, entry.verbs)

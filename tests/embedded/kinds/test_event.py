@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.kinds.event import EventRules, NewEventRules, as_core_event, as_events_event
+from applecart.embedded.kinds.event import EventStrategy, NewEventStrategy, as_core_event, as_events_event
+from tests.embedded.kinds.documents import created, decoded
 from tests.embedded.kinds.kind_cases import event, new_event, old_event
-from tests.embedded.kinds.pipeline import created, decoded
 
 REFERENCE = st.fixed_dictionaries({}, optional={"kind": st.text(), "name": st.text(), "uid": st.text()})
 STAMPS = st.sampled_from([None, "2026-01-01T00:00:00Z"])
@@ -56,9 +56,9 @@ def test_the_stored_event_shows_what_older_readers_expect() -> None:
 
 def test_both_views_answer_selectors_about_the_same_object() -> None:
     core = decoded(old_event())
-    old, new = EventRules().fields(core), NewEventRules().fields(as_events_event(core))
-    assert old.keys() == EventRules().field_names()
-    assert new.keys() == NewEventRules().field_names()
+    old, new = EventStrategy().fields(core), NewEventStrategy().fields(as_events_event(core))
+    assert old.keys() == EventStrategy().field_names()
+    assert new.keys() == NewEventStrategy().field_names()
     assert old["involvedObject.name"] == new["regarding.name"] == "p"
     assert old["source"] == old["reportingComponent"] == new["reportingController"]
 
@@ -77,5 +77,5 @@ def test_both_views_answer_selectors_about_the_same_object() -> None:
 )
 def test_an_event_of_the_newer_view_may_only_grow_a_series(changes: dict[str, Any], said: list[str]) -> None:
     old = created(new_event(), "ns")
-    errors = NewEventRules().validate_update({**old, **changes}, old)
+    errors = NewEventStrategy().validate_update({**old, **changes}, old)
     assert [error.field for error in errors] == said

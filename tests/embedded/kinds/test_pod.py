@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
-from applecart.embedded.kinds.pod import PodRules
-from applecart.embedded.kinds.qos import qos_class
-from tests.embedded.kinds import pod_cases, pod_change_cases
-from tests.embedded.kinds.documents import container, pod, pod_with
-from tests.embedded.kinds.pipeline import created, decoded, updated
+from applecart.embedded.kinds.pod import PodStrategy
+from applecart.embedded.kinds.resources import qos_class
+from tests.embedded.kinds import pod_cases
+from tests.embedded.kinds.documents import container, created, decoded, pod, pod_with, updated
 
-RULES = PodRules()
+STRATEGY = PodStrategy()
 NAMESPACE = "somewhere"
 
 
@@ -19,7 +18,7 @@ NAMESPACE = "somewhere"
 def test_defaults_change_nothing_in_what_has_them(label: str) -> None:
     once = decoded(pod_cases.CREATED[label])
     twice = json.loads(json.dumps(once))
-    RULES.default(twice)
+    STRATEGY.default(twice)
     assert twice == once
 
 
@@ -29,7 +28,7 @@ def test_a_new_pod_waits_and_knows_its_class() -> None:
 
 
 def test_a_gated_pod_says_so() -> None:
-    (condition,) = created(pod_change_cases.GATED, NAMESPACE)["status"]["conditions"]
+    (condition,) = created(pod_cases.GATED, NAMESPACE)["status"]["conditions"]
     assert (condition["type"], condition["status"], condition["reason"]) == ("PodScheduled", "False", "SchedulingGated")
 
 
@@ -65,14 +64,14 @@ def test_only_what_runs_is_deleted_gracefully(
     node: str, phase: str, wanted_s: int, asked_s: int | None, expected_s: int
 ) -> None:
     obj = {"spec": {"nodeName": node, "terminationGracePeriodSeconds": wanted_s}, "status": {"phase": phase}}
-    assert RULES.grace_period_s(obj, asked_s) == expected_s
+    assert STRATEGY.grace_period_s(obj, asked_s) == expected_s
 
 
 def test_selectors_may_ask_for_what_the_rules_name() -> None:
-    fields = RULES.fields(created(pod(nodeName="n", hostNetwork=True), NAMESPACE))
-    assert fields.keys() == RULES.field_names()
+    fields = STRATEGY.fields(created(pod(nodeName="n", hostNetwork=True), NAMESPACE))
+    assert fields.keys() == STRATEGY.field_names()
     assert (fields["spec.nodeName"], fields["status.phase"], fields["spec.hostNetwork"]) == ("n", "Pending", "true")
-    assert RULES.fields({}).keys() == RULES.field_names()
+    assert STRATEGY.fields({}).keys() == STRATEGY.field_names()
 
 
 def test_the_spec_counts_generations_and_the_status_does_not() -> None:
@@ -110,7 +109,7 @@ def test_a_container_that_ended_for_good_never_runs_again(policy: str, exit_code
     old = created(pod(restartPolicy=policy), NAMESPACE)
     old["status"]["containerStatuses"] = [{"name": "main", "state": {"terminated": {"exitCode": exit_code}}}]
     new = {**old, "status": {**old["status"], "containerStatuses": [{"name": "main", "state": {"running": {}}}]}}
-    errors = [str(error) for error in RULES.validate_status(new, old)]
+    errors = [str(error) for error in STRATEGY.validate_status(new, old)]
     text = "status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state"
     assert errors == ([] if is_allowed else [text])
 
@@ -118,14 +117,14 @@ def test_a_container_that_ended_for_good_never_runs_again(policy: str, exit_code
 def test_the_refusal_of_a_spec_change_shows_the_changed_lines() -> None:
     old = created(pod(), NAMESPACE)
     new = {**old, "spec": {**old["spec"], "hostname": "zz"}}
-    (error,) = RULES.validate_update(new, old)
+    (error,) = STRATEGY.validate_update(new, old)
     assert error.field == "spec"
     assert '\n+ "hostname": "zz",\n' in error.detail
 
 
 def test_a_pod_whose_name_is_no_host_name_gets_advice() -> None:
-    assert RULES.warnings(pod("a")) == []
-    assert RULES.warnings(pod("a.b")) == [
+    assert STRATEGY.warnings(pod("a")) == []
+    assert STRATEGY.warnings(pod("a.b")) == [
         "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is "
         "recommended: [must not contain dots]"
     ]
@@ -148,4 +147,4 @@ def test_a_pod_whose_name_is_no_host_name_gets_advice() -> None:
     ],
 )
 def test_what_is_valid_but_odd_gets_advice(label: str, said: list[str]) -> None:
-    assert RULES.warnings(created(pod_change_cases.WARNED[label], NAMESPACE)) == said
+    assert STRATEGY.warnings(created(pod_cases.WARNED[label], NAMESPACE)) == said

@@ -6,8 +6,7 @@ import pytest
 
 from applecart.embedded.kinds.pod_admission import admit_priority, admit_runtime_class, tolerate_lost_node
 from applecart.embedded.refusals import Refusal
-from tests.embedded.kinds.documents import grouped, pod
-from tests.embedded.kinds.pipeline import Objects
+from tests.embedded.kinds.documents import Objects, grouped, pod
 
 
 def priority_class(name: str, value: int, **members: Any) -> dict[str, Any]:

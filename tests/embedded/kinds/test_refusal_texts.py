@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.embedded.kinds import kind_cases, pod_cases, pod_change_cases
+from tests.embedded.kinds import kind_cases, pod_cases
 from tests.embedded.kinds.comparison import outcome_of_create, outcome_of_update
 from tests.embedded.kinds.documents import pod
 
@@ -19,9 +19,9 @@ RECORDED: dict[str, dict[str, str]] = json.loads((Path(__file__).parent / "refus
 
 
 def outcomes() -> dict[str, dict[str, dict[str, Any]]]:
-    reports = {label: (pod(), new) for label, new in pod_change_cases.REPORTED.items()}
+    reports = {label: (pod(), new) for label, new in pod_cases.REPORTED.items()}
     creates = {"pods created": pod_cases.CREATED, "kinds created": kind_cases.CREATED}
-    updates = {"pods updated": pod_change_cases.UPDATED, "kinds updated": kind_cases.UPDATED}
+    updates = {"pods updated": pod_cases.UPDATED, "kinds updated": kind_cases.UPDATED}
     statuses = {"pods reported": reports, "kinds reported": kind_cases.REPORTED}
     return {
         **{table: _created(cases) for table, cases in creates.items()},

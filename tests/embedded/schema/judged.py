@@ -10,8 +10,8 @@ from typing import Any
 from applecart.embedded.field_errors import FieldError
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.schema.compiled import CompiledSchema
-from applecart.embedded.schema.custom_kind import CustomRules, custom_kinds
-from applecart.embedded.schema.definition import CrdRules, TakenNames, default_definition, definition_errors, stored_versions
+from applecart.embedded.schema.custom_kind import CustomStrategy, custom_kinds
+from applecart.embedded.schema.definition import CrdStrategy, TakenNames, default_definition, definition_errors, stored_versions
 from applecart.embedded.structure.conform import conform
 from applecart.embedded.structure.types import type_of
 from tests.embedded.schema.definition_documents import resource
@@ -66,20 +66,20 @@ def causes_as_sent(errors: list[FieldError]) -> list[list[str]]:
     return sorted([error.reason, error.body, error.field] for error in errors)
 
 
-def rules_of(crd: dict[str, Any]) -> CustomRules:
+def rules_of(crd: dict[str, Any]) -> CustomStrategy:
     """The rules of a definition's first version."""
-    rules = custom_kinds(crd)[0].rules
-    assert isinstance(rules, CustomRules)
+    rules = custom_kinds(crd)[0].strategy
+    assert isinstance(rules, CustomStrategy)
     return rules
 
 
-def crd_rules() -> CrdRules:
-    return CrdRules(lambda crd: TakenNames(), lambda: NOW)
+def crd_strategy() -> CrdStrategy:
+    return CrdStrategy(lambda crd: TakenNames(), lambda: NOW)
 
 
 def established(crd: dict[str, Any]) -> dict[str, Any]:
     """A definition as it is stored when it is created."""
-    crd, rules = as_received(crd), crd_rules()
+    crd, rules = as_received(crd), crd_strategy()
     rules.default(crd)
     rules.prepare_create(crd)
     assert rules.validate(crd) == []

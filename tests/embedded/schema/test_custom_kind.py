@@ -34,7 +34,7 @@ def test_every_served_version_is_a_kind_over_the_stored_one() -> None:
     ]
     kinds = custom_kinds(crd)
     assert [(kind.resource.version, kind.storage.version) for kind in kinds] == [("v1", "v1"), ("v2", "v1"), ("v4", "v1")]
-    warnings = [kind.rules.warnings({}) for kind in kinds]
+    warnings = [kind.strategy.warnings({}) for kind in kinds]
     assert warnings == [[], [f"{GROUP}/v2 Pools is deprecated"], ["use v2"]]
 
 

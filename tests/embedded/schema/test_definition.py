@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.schema.definition import TakenNames, is_established, status_with_names, taken_names
 from tests.embedded.schema.definition_documents import definition
-from tests.embedded.schema.judged import as_received, crd_rules, established, refusal_of
+from tests.embedded.schema.judged import as_received, crd_strategy, established, refusal_of
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 NAMES = {"plural": "pools", "singular": "pool", "kind": "Pool", "listKind": "PoolList", "shortNames": ["po", "pl"]}
@@ -113,15 +113,15 @@ def test_a_version_that_was_stored_once_must_stay() -> None:
     old = established(definition("pools", {"type": "object"}))
     new = deepcopy(old)
     new["spec"]["versions"][0]["name"] = "v2"
-    crd_rules().prepare_update(new, old)
+    crd_strategy().prepare_update(new, old)
     assert new["status"]["storedVersions"] == ["v1", "v2"]
-    assert [error.field for error in crd_rules().validate(new)] == ["status.storedVersions[0]"]
+    assert [error.field for error in crd_strategy().validate(new)] == ["status.storedVersions[0]"]
 
 
 def test_an_update_may_not_set_the_status() -> None:
     old = established(definition("pools", {"type": "object"}))
     new = {**deepcopy(old), "status": {"storedVersions": ["v7"]}}
-    crd_rules().prepare_update(new, old)
+    crd_strategy().prepare_update(new, old)
     assert new["status"] == old["status"]
 
 
@@ -138,8 +138,8 @@ def test_what_names_stored_objects_is_immutable(change: dict[str, Any], fields: 
     old = established(definition("pools", {"type": "object"}))
     new = deepcopy(old)
     new["spec"].update(change)
-    assert [error.field for error in crd_rules().validate_update(new, old)] == fields
-    assert all(error.detail == "field is immutable" for error in crd_rules().validate_update(new, old))
+    assert [error.field for error in crd_strategy().validate_update(new, old)] == fields
+    assert all(error.detail == "field is immutable" for error in crd_strategy().validate_update(new, old))
 
 
 def test_the_kind_may_change_until_the_definition_is_established() -> None:
@@ -147,15 +147,15 @@ def test_the_kind_may_change_until_the_definition_is_established() -> None:
     old["status"]["conditions"] = []
     new = deepcopy(old)
     new["spec"]["names"]["kind"] = "Other"
-    assert crd_rules().validate_update(new, old) == []
+    assert crd_strategy().validate_update(new, old) == []
 
 
 def test_conversion_by_webhook_is_refused_with_what_to_do_instead() -> None:
     crd = definition("pools", {"type": "object"})
     crd["spec"]["conversion"] = {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}
-    crd_rules().default(crd)
-    crd_rules().prepare_create(crd)
-    (error,) = crd_rules().validate(crd)
+    crd_strategy().default(crd)
+    crd_strategy().prepare_create(crd)
+    (error,) = crd_strategy().validate(crd)
     assert error.field == "spec.conversion.strategy"
     assert "use None" in error.detail
 
@@ -165,9 +165,9 @@ def test_problems_of_versions_that_differ_are_reported_at_the_version() -> None:
     crd["spec"]["versions"].append(
         {"name": "v2", "served": True, "storage": False, "schema": {"openAPIV3Schema": {"type": "object", "nullable": True}}}
     )
-    crd_rules().default(crd)
-    crd_rules().prepare_create(crd)
-    assert [error.field for error in crd_rules().validate(crd)] == ["spec.versions[1].schema.openAPIV3Schema.nullable"]
+    crd_strategy().default(crd)
+    crd_strategy().prepare_create(crd)
+    assert [error.field for error in crd_strategy().validate(crd)] == ["spec.versions[1].schema.openAPIV3Schema.nullable"]
 
 
 @pytest.mark.parametrize(
@@ -194,9 +194,9 @@ def test_a_field_of_the_wrong_type_is_a_bad_request(spec: Any) -> None:
 @pytest.mark.parametrize("spec", [None, {}, {"names": None, "versions": None}, {"versions": [{"schema": None}]}])
 def test_an_empty_definition_is_refused_field_by_field(spec: Any) -> None:
     crd = {"kind": "CustomResourceDefinition", "metadata": {"name": "x"}, "spec": spec}
-    crd_rules().default(crd)
-    crd_rules().prepare_create(crd)
-    fields = {error.field for error in crd_rules().validate(crd)}
+    crd_strategy().default(crd)
+    crd_strategy().prepare_create(crd)
+    fields = {error.field for error in crd_strategy().validate(crd)}
     assert {"spec.group", "spec.scope", "spec.names.plural", "spec.names.kind", "spec.versions"} <= fields
 
 
@@ -260,7 +260,7 @@ def test_no_definition_breaks_the_server(spec: Any, schema: Any) -> None:
 
 
 def _write(crd: dict[str, Any]) -> None:
-    crd, rules = as_received(crd), crd_rules()
+    crd, rules = as_received(crd), crd_strategy()
     rules.default(crd)
     rules.prepare_create(crd)
     assert all(str(error) for error in rules.validate(crd))

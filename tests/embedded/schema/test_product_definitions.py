@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from applecart.embedded.schema.custom_kind import CustomRules, custom_kinds
+from applecart.embedded.schema.custom_kind import CustomStrategy, custom_kinds
 from tests.embedded.schema.judged import answer_to_definition
 
 OURS = sorted((Path(__file__).parents[3] / "deploy/crds").glob("*.yaml"))
@@ -30,10 +30,10 @@ POOL: dict[str, Any] = {
 }
 
 
-def pool_rules() -> CustomRules:
+def pool_rules() -> CustomStrategy:
     path = next(path for path in OURS if "runnerpools" in path.name)
-    rules = custom_kinds(yaml.safe_load(path.read_text()))[0].rules
-    assert isinstance(rules, CustomRules)
+    rules = custom_kinds(yaml.safe_load(path.read_text()))[0].strategy
+    assert isinstance(rules, CustomStrategy)
     return rules
 
 

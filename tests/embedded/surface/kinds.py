@@ -4,7 +4,7 @@ from typing import Any
 
 from applecart.api.meta import Resource
 from applecart.embedded.kinds.kind import ALL_VERBS, Kind, Subresource
-from applecart.embedded.kinds.rules import Rules
+from applecart.embedded.kinds.strategy import Strategy
 from applecart.embedded.shape import UNTYPED
 from applecart.embedded.tables.columns import DEFAULT
 
@@ -30,7 +30,7 @@ def kind(
         storage=storage or resource,
         singular=more.pop("singular", name.lower()),
         list_kind=f"{name}List",
-        rules=Rules(),
+        strategy=Strategy(),
         shape=UNTYPED,
         table=DEFAULT,
         subresources=(*status, *subresources),

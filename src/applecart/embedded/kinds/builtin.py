@@ -1,37 +1,54 @@
-"""The built-in kinds the server serves: where, with which verbs, names, subresources and rules.
+"""The built-in kinds the server serves: where, with which verbs, names, subresources and strategy.
 
-A kind is here only when somebody reconciles it or reads it; a kind that nobody moves is better absent than inert.
+A kind is here only when somebody reconciles it or reads it; a kind that nobody moves is better absent than inert. Kinds that
+are questions are created, answered and never stored.
 """
 
 from typing import NamedTuple
 
 from applecart.api.meta import Resource
-from applecart.embedded.kinds.classes import PriorityClassRules, RuntimeClassRules
-from applecart.embedded.kinds.config_map import ConfigMapRules
-from applecart.embedded.kinds.disruption import DisruptionBudgetRules
-from applecart.embedded.kinds.event import EventRules, NewEventRules, as_core_event, as_events_event
+from applecart.embedded.kinds.classes import PriorityClassStrategy, RuntimeClassStrategy
+from applecart.embedded.kinds.config import ConfigMapStrategy, SecretStrategy
+from applecart.embedded.kinds.disruption import DisruptionBudgetStrategy
+from applecart.embedded.kinds.event import EventStrategy, NewEventStrategy, as_core_event, as_events_event
 from applecart.embedded.kinds.kind import ALL_VERBS, Kind, Subresource, View
-from applecart.embedded.kinds.lease import LeaseRules
-from applecart.embedded.kinds.namespace import NamespaceRules
-from applecart.embedded.kinds.node import NodeRules
-from applecart.embedded.kinds.pod import PodRules
-from applecart.embedded.kinds.rbac import BindingRules, RoleRules
-from applecart.embedded.kinds.rules import Rules
-from applecart.embedded.kinds.secret import SecretRules
-from applecart.embedded.kinds.service import ServiceRules
-from applecart.embedded.kinds.service_account import ServiceAccountRules
+from applecart.embedded.kinds.namespace import NamespaceStrategy
+from applecart.embedded.kinds.node import LeaseStrategy, NodeStrategy
+from applecart.embedded.kinds.pod import PodStrategy
+from applecart.embedded.kinds.rbac import BindingStrategy, RoleStrategy, ServiceAccountStrategy
+from applecart.embedded.kinds.service import ServiceStrategy
+from applecart.embedded.kinds.strategy import Strategy
 
 RBAC = "rbac.authorization.k8s.io"
 _CREATE = ("create",)
 _STREAM = ("create", "get")
 _WITHOUT_COLLECTION = tuple(verb for verb in ALL_VERBS if verb != "deletecollection")
+_TOKEN = Subresource("token", "TokenRequest", _CREATE, group="authentication.k8s.io", version="v1")
+AUTHENTICATION = "authentication.k8s.io"
+AUTHORIZATION = "authorization.k8s.io"
+TOKEN_REVIEW = Resource(AUTHENTICATION, "v1", "TokenReview", "tokenreviews", False)
+SELF_SUBJECT_REVIEW = Resource(AUTHENTICATION, "v1", "SelfSubjectReview", "selfsubjectreviews", False)
+SUBJECT_ACCESS_REVIEW = Resource(AUTHORIZATION, "v1", "SubjectAccessReview", "subjectaccessreviews", False)
+LOCAL_SUBJECT_ACCESS_REVIEW = Resource(AUTHORIZATION, "v1", "LocalSubjectAccessReview", "localsubjectaccessreviews", True)
+SELF_SUBJECT_ACCESS_REVIEW = Resource(AUTHORIZATION, "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
+SELF_SUBJECT_RULES_REVIEW = Resource(AUTHORIZATION, "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", False)
+BINDING = Resource("", "v1", "Binding", "bindings", True)
+VIRTUAL_KINDS: tuple[Resource, ...] = (
+    TOKEN_REVIEW,
+    SELF_SUBJECT_REVIEW,
+    SUBJECT_ACCESS_REVIEW,
+    LOCAL_SUBJECT_ACCESS_REVIEW,
+    SELF_SUBJECT_ACCESS_REVIEW,
+    SELF_SUBJECT_RULES_REVIEW,
+    BINDING,
+)
 
 
-class Entry(NamedTuple):
+class BuiltIn(NamedTuple):
     """One kind, before its shape and its columns are known."""
 
     resource: Resource
-    rules: Rules
+    strategy: Strategy
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: tuple[Subresource, ...] = ()
@@ -57,46 +74,45 @@ _POD_SUBRESOURCES = (
     _status("Pod"),
 )
 _NAMESPACE_SUBRESOURCES = (Subresource("finalize", "Namespace", ("update",)), _status("Namespace"))
-_TOKEN = Subresource("token", "TokenRequest", _CREATE, group="authentication.k8s.io", version="v1")
 _EVENTS = _core("Event", "events")
 
 
-def builtin_entries() -> list[Entry]:
+def built_ins() -> list[BuiltIn]:
     """In the order discovery lists them."""
     return [
-        Entry(_core("ConfigMap", "configmaps"), ConfigMapRules(), ("cm",)),
-        Entry(_EVENTS, EventRules(), ("ev",)),
-        Entry(
+        BuiltIn(_core("ConfigMap", "configmaps"), ConfigMapStrategy(), ("cm",)),
+        BuiltIn(_EVENTS, EventStrategy(), ("ev",)),
+        BuiltIn(
             _core("Namespace", "namespaces", False),
-            NamespaceRules(),
+            NamespaceStrategy(),
             ("ns",),
             subresources=_NAMESPACE_SUBRESOURCES,
             verbs=_WITHOUT_COLLECTION,
         ),
-        Entry(_core("Node", "nodes", False), NodeRules(), ("no",), subresources=(_status("Node"),)),
-        Entry(_core("Pod", "pods"), PodRules(), ("po",), ("all",), _POD_SUBRESOURCES),
-        Entry(_core("Secret", "secrets"), SecretRules()),
-        Entry(_core("ServiceAccount", "serviceaccounts"), ServiceAccountRules(), ("sa",), subresources=(_TOKEN,)),
-        Entry(_core("Service", "services"), ServiceRules(), ("svc",), ("all",), (_status("Service"),)),
+        BuiltIn(_core("Node", "nodes", False), NodeStrategy(), ("no",), subresources=(_status("Node"),)),
+        BuiltIn(_core("Pod", "pods"), PodStrategy(), ("po",), ("all",), _POD_SUBRESOURCES),
+        BuiltIn(_core("Secret", "secrets"), SecretStrategy()),
+        BuiltIn(_core("ServiceAccount", "serviceaccounts"), ServiceAccountStrategy(), ("sa",), subresources=(_TOKEN,)),
+        BuiltIn(_core("Service", "services"), ServiceStrategy(), ("svc",), ("all",), (_status("Service"),)),
         *_group_entries(),
     ]
 
 
-def _group_entries() -> list[Entry]:
+def _group_entries() -> list[BuiltIn]:
     budgets = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
     priorities = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", False)
     new_events = Resource("events.k8s.io", "v1", "Event", "events")
     cluster_bindings = Resource(RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", False)
     return [
-        Entry(Resource("coordination.k8s.io", "v1", "Lease", "leases"), LeaseRules()),
-        Entry(new_events, NewEventRules(), ("ev",), storage=_EVENTS, view=View(as_core_event, as_events_event)),
-        Entry(Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", False), RuntimeClassRules()),
-        Entry(budgets, DisruptionBudgetRules(), ("pdb",), subresources=(_status("PodDisruptionBudget"),)),
-        Entry(cluster_bindings, BindingRules(namespaced=False)),
-        Entry(Resource(RBAC, "v1", "ClusterRole", "clusterroles", False), RoleRules(namespaced=False)),
-        Entry(Resource(RBAC, "v1", "RoleBinding", "rolebindings"), BindingRules(namespaced=True)),
-        Entry(Resource(RBAC, "v1", "Role", "roles"), RoleRules(namespaced=True)),
-        Entry(priorities, PriorityClassRules(), ("pc",)),
+        BuiltIn(Resource("coordination.k8s.io", "v1", "Lease", "leases"), LeaseStrategy()),
+        BuiltIn(new_events, NewEventStrategy(), ("ev",), storage=_EVENTS, view=View(as_core_event, as_events_event)),
+        BuiltIn(Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", False), RuntimeClassStrategy()),
+        BuiltIn(budgets, DisruptionBudgetStrategy(), ("pdb",), subresources=(_status("PodDisruptionBudget"),)),
+        BuiltIn(cluster_bindings, BindingStrategy(namespaced=False)),
+        BuiltIn(Resource(RBAC, "v1", "ClusterRole", "clusterroles", False), RoleStrategy(namespaced=False)),
+        BuiltIn(Resource(RBAC, "v1", "RoleBinding", "rolebindings"), BindingStrategy(namespaced=True)),
+        BuiltIn(Resource(RBAC, "v1", "Role", "roles"), RoleStrategy(namespaced=True)),
+        BuiltIn(priorities, PriorityClassStrategy(), ("pc",)),
     ]
 
 
@@ -111,7 +127,7 @@ def builtin_kinds() -> list[Kind]:
             storage=entry.storage or entry.resource,
             singular=entry.resource.kind.lower(),
             list_kind=f"{entry.resource.kind}List",
-            rules=entry.rules,
+            strategy=entry.strategy,
             shape=shape_of(entry.resource.api_version, entry.resource.kind),
             table=table_of(entry.resource.group, entry.resource.plural),
             verbs=entry.verbs,
@@ -120,5 +136,5 @@ def builtin_kinds() -> list[Kind]:
             subresources=entry.subresources,
             view=entry.view,
         )
-        for entry in builtin_entries()
+        for entry in built_ins()
     ]

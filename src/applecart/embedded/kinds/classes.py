@@ -4,19 +4,18 @@ from typing import Any
 
 from applecart.embedded.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from applecart.embedded.kinds.metadata import IMMUTABLE
-from applecart.embedded.kinds.names import label_problems
+from applecart.embedded.kinds.names import label_problems, validate_labels
 from applecart.embedded.kinds.pod_admission import SYSTEM_CLASSES
-from applecart.embedded.kinds.pod_scheduling import validate_tolerations
-from applecart.embedded.kinds.resource_names import validate_requirements
-from applecart.embedded.kinds.rules import Document, Rules
-from applecart.embedded.kinds.selectors import validate_labels
+from applecart.embedded.kinds.pod_spec import validate_tolerations
+from applecart.embedded.kinds.resources import validate_requirements
+from applecart.embedded.kinds.strategy import Document, Strategy
 
 PRIORITY_MAX = 1_000_000_000
 SYSTEM_PREFIX = "system-"
 _POLICIES = ("PreemptLowerPriority", "Never")
 
 
-class PriorityClassRules(Rules):
+class PriorityClassStrategy(Strategy):
     validates_updates_alone = True
 
     def default(self, obj: Document) -> None:
@@ -62,7 +61,7 @@ def _system_problem(name: str, value: int, is_default: bool) -> str:
     return ""
 
 
-class RuntimeClassRules(Rules):
+class RuntimeClassStrategy(Strategy):
     creates_on_update = True
     updates_unconditionally = False
 

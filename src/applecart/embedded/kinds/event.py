@@ -8,7 +8,7 @@ from typing import Any
 from applecart.embedded.field_errors import FieldError, invalid, required
 from applecart.embedded.kinds.metadata import IMMUTABLE
 from applecart.embedded.kinds.names import path_segment_problems, qualified_name_problems, size_bytes, subdomain_problems
-from applecart.embedded.kinds.rules import Document, Rules
+from applecart.embedded.kinds.strategy import Document, Strategy
 
 TEXT_MAX_BYTES = 128  # of an instance, an action, a reason
 NOTE_MAX_BYTES = 1024
@@ -79,7 +79,7 @@ def as_events_event(core: Document) -> Document:
     return event
 
 
-class EventRules(Rules):
+class EventStrategy(Strategy):
     """The view of `v1`."""
 
     creates_on_update = True
@@ -111,7 +111,7 @@ class EventRules(Rules):
         return frozenset((*names, "reason", "reportingComponent", "source", "type"))
 
 
-class NewEventRules(Rules):
+class NewEventStrategy(Strategy):
     """The view of `events.k8s.io/v1`: stricter, because nothing was ever written by it without these fields."""
 
     creates_on_update = True

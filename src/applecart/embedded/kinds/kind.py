@@ -1,4 +1,4 @@
-"""One kind the server serves, built in or custom: where, in which shape, by which rules, with which columns.
+"""One kind the server serves, built in or custom: where, in which shape, by which strategy, with which columns.
 
 A `Kind` is one served version. Several versions of a custom kind share `storage`; so do the two views of Events.
 """
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from applecart.api.meta import Resource
-from applecart.embedded.kinds.rules import Document, Rules
+from applecart.embedded.kinds.strategy import Document, Strategy
 from applecart.embedded.schema.scale import ScalePaths
 from applecart.embedded.shape import Shape
 
@@ -61,7 +61,7 @@ class Kind:
     storage: Resource  # whose objects these are
     singular: str
     list_kind: str
-    rules: Rules
+    strategy: Strategy
     shape: Shape
     table: Table
     verbs: tuple[str, ...] = ALL_VERBS

@@ -15,8 +15,8 @@ from applecart.embedded.kinds.names import (
     label_problems,
     qualified_name_problems,
     size_bytes,
+    validate_labels,
 )
-from applecart.embedded.kinds.selectors import validate_labels
 
 ANNOTATIONS_MAX_BYTES = 256 * 1024
 MANAGER_MAX_BYTES = 128

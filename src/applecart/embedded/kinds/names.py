@@ -1,11 +1,16 @@
-"""Which names, keys and values the API accepts, and the sentence for each that it does not.
+"""Which names, keys, values and addresses the API accepts, and the sentence for each that it does not.
 
-Every function answers a list of sentences, empty when the text is fine. The sentences are a real server's, regular expression
-included: people search for them. Nothing here knows which field it looks at. Lengths are counted in bytes, as on the wire.
+Every `..._problems` answers a list of sentences, empty when the text is fine; it does not know which field it looks at. Every
+`validate_...` knows the field and adds to a list of errors. The sentences are a real server's, regular expression included:
+people search for them. Lengths are counted in bytes, as on the wire.
 """
 
+import ipaddress
 import re
 from functools import lru_cache
+from typing import Any
+
+from applecart.embedded.field_errors import FieldError, forbidden, invalid, required
 
 LABEL_MAX_BYTES = 63  # of one DNS label, of a label's value and of the name part of its key
 SUBDOMAIN_MAX_BYTES = 253
@@ -31,13 +36,19 @@ _is_port_charset = re.compile("[-a-z0-9]+").fullmatch
 _is_env_name = re.compile("[ -<>-~]+").fullmatch  # printable ASCII without "="
 _has_letter = re.compile("[a-z]").search
 
+_ENDS = "and must start and end with an alphanumeric character"
+_ENV_SAID = "a valid environment variable name must consist only of printable ASCII characters other than '='"
+OPERATOR_SAID = "not a valid selector operator"
+IN_SAID = "must be specified when `operator` is 'In' or 'NotIn'"
+EXISTS_SAID = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+IP_SAID = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+
 
 def _said(what: str, pattern: str, *examples: str) -> str:
     shown = " or ".join(f"'{example}', " for example in examples)
     return f"{what} (e.g. {shown}regex used for validation is '{pattern}')"
 
 
-_ENDS = "and must start and end with an alphanumeric character"
 _LABEL_SAID = _said(
     f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS}",
     _LABEL,
@@ -72,7 +83,6 @@ _CONFIG_KEY_SAID = _said(
     "key-name",
 )
 _HEADER_SAID = _said("a valid HTTP header must consist of alphanumeric characters or '-'", _HEADER, "X-Header-Name")
-_ENV_SAID = "a valid environment variable name must consist only of printable ASCII characters other than '='"
 
 
 def size_bytes(text: str) -> int:
@@ -198,3 +208,48 @@ def _label_value_problems(text: str) -> tuple[str, ...]:
     if not _is_value(text):
         problems.append(_VALUE_SAID)
     return tuple(problems)
+
+
+def validate_labels(labels: dict[str, str] | None, path: str, errors: list[FieldError]) -> None:
+    """Keys and values of labels, wherever labels are."""
+    for key, value in (labels or {}).items():
+        for problem in qualified_name_problems(key):
+            errors.append(invalid(path, key, problem))
+        for problem in label_value_problems(value):
+            errors.append(invalid(path, value, problem))
+
+
+def validate_label_selector(selector: dict[str, Any] | None, path: str, errors: list[FieldError]) -> None:
+    if not selector:
+        return
+    validate_labels(selector.get("matchLabels"), f"{path}.matchLabels", errors)
+    for index, requirement in enumerate(selector.get("matchExpressions") or ()):
+        at = f"{path}.matchExpressions[{index}]"
+        operator, values = requirement.get("operator") or "", requirement.get("values") or ()
+        if operator in ("In", "NotIn"):
+            if not values:
+                errors.append(required(f"{at}.values", IN_SAID))
+        elif operator in ("Exists", "DoesNotExist"):
+            if values:
+                errors.append(forbidden(f"{at}.values", EXISTS_SAID))
+        else:
+            errors.append(invalid(f"{at}.operator", operator, OPERATOR_SAID))
+        key = requirement.get("key") or ""
+        errors += [invalid(f"{at}.key", key, problem) for problem in qualified_name_problems(key)]
+        for number, value in enumerate(values):
+            errors += [invalid(f"{at}.values[{number}]", value, problem) for problem in label_value_problems(value)]
+
+
+def family_of(text: str) -> int:
+    """4 or 6; 0 for text that is no address. A zone (`fe80::1%en0`) makes it none: it means something on one host only."""
+    if "%" in text:
+        return 0
+    try:
+        return ipaddress.ip_address(text).version
+    except ValueError:
+        return 0
+
+
+def validate_ip(text: str, at: str, errors: list[FieldError]) -> None:
+    if family_of(text) == 0:
+        errors.append(invalid(at, text, IP_SAID))

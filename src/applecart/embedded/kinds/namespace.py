@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from applecart.embedded.field_errors import FieldError, invalid
 from applecart.embedded.kinds.metadata import STANDARD_FINALIZERS, UNQUALIFIED
 from applecart.embedded.kinds.names import label_problems, qualified_name_problems
-from applecart.embedded.kinds.rules import Document, Rules, keep
+from applecart.embedded.kinds.strategy import Document, Strategy, keep
 
 FINALIZER = "kubernetes"
 NAME_LABEL = "kubernetes.io/metadata.name"
 _FIELDS = frozenset({"status.phase"})
 
 
-class NamespaceRules(Rules):
+class NamespaceStrategy(Strategy):
     has_status = True
     status_takes_metadata = True
 

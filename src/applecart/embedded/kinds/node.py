@@ -1,4 +1,8 @@
-"""How Nodes behave: a status that carries metadata with it, taints that make sense, identities that stay."""
+"""Nodes and Leases, by which agents and leaders show that they live.
+
+A Node's status carries metadata with it, its taints make sense, its identity stays. A holder that finds no Lease creates it by
+updating, and must name the revision it saw.
+"""
 
 from typing import Any
 
@@ -6,9 +10,9 @@ from applecart.embedded.field_errors import FieldError, duplicate, forbidden, in
 from applecart.embedded.kinds.names import label_value_problems, qualified_name_problems
 from applecart.embedded.kinds.pod_admission import NOT_READY
 from applecart.embedded.kinds.pod_defaults import default_amounts
-from applecart.embedded.kinds.pod_scheduling import EFFECTS
-from applecart.embedded.kinds.resource_names import amount_of
-from applecart.embedded.kinds.rules import Document, Rules, keep
+from applecart.embedded.kinds.pod_spec import EFFECTS
+from applecart.embedded.kinds.resources import amount_of
+from applecart.embedded.kinds.strategy import Document, Strategy, keep
 
 FIXED_CIDR_SAID = 'node updates may not change podCIDR except from "" to valid'
 FIXED_PROVIDER_SAID = 'node updates may not change providerID except from "" to valid'
@@ -25,9 +29,10 @@ _INFO = (
     "architecture",
 )
 _FIELDS = frozenset({"spec.unschedulable"})
+_CANDIDACY = ("strategy", "preferredHolder")  # of an election by the server, which is off everywhere by default
 
 
-class NodeRules(Rules):
+class NodeStrategy(Strategy):
     has_status = True
     status_takes_metadata = True
 
@@ -115,3 +120,33 @@ def _validate_addresses(addresses: list[dict[str, Any]], errors: list[FieldError
         if address in seen:
             errors.append(duplicate(f"status.addresses[{index}]", address))
         seen.append(address)
+
+
+class LeaseStrategy(Strategy):
+    creates_on_update = True
+    updates_unconditionally = False
+
+    def default(self, obj: Document) -> None:
+        if obj.get("spec") is None:
+            obj["spec"] = {}
+
+    def prepare_create(self, obj: Document) -> None:
+        _drop_candidacy(obj)
+
+    def prepare_update(self, obj: Document, old: Document) -> None:
+        _drop_candidacy(obj)
+
+    def validate(self, obj: Document) -> list[FieldError]:
+        errors: list[FieldError] = []
+        spec = obj["spec"]
+        duration_s, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+        if duration_s is not None and duration_s <= 0:
+            errors.append(invalid("spec.leaseDurationSeconds", duration_s, "must be greater than 0"))
+        if transitions is not None and transitions < 0:
+            errors.append(invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0"))
+        return errors
+
+
+def _drop_candidacy(obj: Document) -> None:
+    for name in _CANDIDACY:
+        obj["spec"].pop(name, None)

@@ -7,7 +7,7 @@ from typing import Any
 
 from applecart.api.meta import Resource
 from applecart.embedded.field_errors import quoted
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.reader import Reader
 from applecart.embedded.refusals import Refusal, forbidden
 

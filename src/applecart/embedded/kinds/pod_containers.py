@@ -1,4 +1,4 @@
-"""What a container of a Pod may say: its name, image, ports, variables, probes and resources.
+"""What a container of a Pod may say: its name, image, ports, variables, probes, hooks, resources, and who it runs as.
 
 Problems are collected in the order a real server finds them, so that messages with several of them are equal.
 """
@@ -6,18 +6,22 @@ Problems are collected in the order a real server finds them, so that messages w
 from typing import Any
 
 from applecart.embedded.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
-from applecart.embedded.kinds.downward import ENV_FIELDS, validate_field_ref, validate_resource_field_ref
 from applecart.embedded.kinds.names import (
     config_key_problems,
     env_name_problems,
+    header_name_problems,
     label_problems,
     port_name_problems,
     subdomain_problems,
 )
-from applecart.embedded.kinds.pod_probes import validate_lifecycle, validate_probes
-from applecart.embedded.kinds.pod_security import validate_security_context
-from applecart.embedded.kinds.pod_volumes import validate_mounts
-from applecart.embedded.kinds.resource_names import validate_requirements
+from applecart.embedded.kinds.pod_volumes import (
+    ENV_FIELDS,
+    descending_path,
+    validate_field_ref,
+    validate_mounts,
+    validate_resource_field_ref,
+)
+from applecart.embedded.kinds.resources import validate_requirements
 
 PORT_SAID = "must be between 1 and 65535, inclusive"
 INIT_ONLY_SAID = "may not be set for init containers without restartPolicy=Always"
@@ -28,6 +32,14 @@ _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")
 _HOOKS = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 _ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+NEGATIVE = "must be greater than or equal to 0"
+_SCHEMES = ("HTTP", "HTTPS")
+_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+_COUNTS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
+ID_MAX = 2**31 - 1
+ID_SAID = f"must be between 0 and {ID_MAX}, inclusive"
+_PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
+_GROUP_CHANGES = ("Always", "OnRootMismatch")
 
 
 def validate_containers(spec: dict[str, Any], volumes: set[str], errors: list[FieldError]) -> None:
@@ -215,3 +227,128 @@ def _validate_restart(container: dict[str, Any], at: str, errors: list[FieldErro
     if len(rules) > RULES_MAX:
         text = f"must have at most {RULES_MAX} items"
         errors.append(FieldError("TooMany", f"{at}.restartPolicyRules", text, len(rules)))
+
+
+def validate_probes(container: dict[str, Any], spec: dict[str, Any], at: str, errors: list[FieldError]) -> None:
+    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
+        probe = container.get(name)
+        if probe is not None:
+            _validate_probe(name, probe, spec, f"{at}.{name}", errors)
+
+
+def _validate_probe(name: str, probe: dict[str, Any], spec: dict[str, Any], at: str, errors: list[FieldError]) -> None:
+    _validate_handler(probe, spec, at, errors)
+    for count in _COUNTS:
+        value = probe.get(count) or 0
+        if value < 0:
+            errors.append(invalid(f"{at}.{count}", value, NEGATIVE))
+    grace_s = probe.get("terminationGracePeriodSeconds")
+    if grace_s is not None and grace_s <= 0:
+        errors.append(invalid(f"{at}.terminationGracePeriodSeconds", grace_s, "must be greater than 0"))
+    if name == "readinessProbe":
+        if grace_s is not None:
+            errors.append(invalid(f"{at}.terminationGracePeriodSeconds", grace_s, "must not be set for readinessProbes"))
+    elif probe.get("successThreshold") != 1:
+        errors.append(invalid(f"{at}.successThreshold", probe.get("successThreshold") or 0, "must be 1"))
+
+
+def validate_lifecycle(lifecycle: dict[str, Any], spec: dict[str, Any], at: str, errors: list[FieldError]) -> None:
+    for hook in ("postStart", "preStop"):
+        if lifecycle.get(hook) is not None:
+            _validate_handler(lifecycle[hook], spec, f"{at}.{hook}", errors)
+    if lifecycle.get("stopSignal") is not None and not spec.get("os"):
+        errors.append(forbidden(f"{at}.stopSignal", "may not be set for containers with empty `spec.os.name`"))
+
+
+def _validate_handler(handler: dict[str, Any], spec: dict[str, Any], at: str, errors: list[FieldError]) -> None:
+    said = [name for name in _HANDLERS if handler.get(name) is not None]
+    if not said:
+        errors.append(required(at, "must specify a handler type"))
+        return
+    first = said[0]
+    action, here = handler[first], f"{at}.{first}"
+    if first == "exec":
+        if not action.get("command"):
+            errors.append(required(f"{here}.command"))
+    elif first == "httpGet":
+        _validate_http(action, here, errors)
+    elif first == "sleep":
+        _validate_sleep(action.get("seconds") or 0, spec.get("terminationGracePeriodSeconds"), here, errors)
+    else:
+        _validate_probe_port(action.get("port", 0), f"{here}.port", errors)
+    errors += [forbidden(f"{at}.{name}", "may not specify more than 1 handler type") for name in said[1:]]
+
+
+def _validate_http(action: dict[str, Any], at: str, errors: list[FieldError]) -> None:
+    if not action.get("path"):
+        errors.append(required(f"{at}.path"))
+    _validate_probe_port(action.get("port", 0), f"{at}.port", errors)
+    if action.get("scheme") not in _SCHEMES:
+        errors.append(not_supported(f"{at}.scheme", action.get("scheme"), _SCHEMES))
+    for header in action.get("httpHeaders") or ():
+        name = header.get("name") or ""
+        errors += [invalid(f"{at}.httpHeaders", name, problem) for problem in header_name_problems(name)]
+
+
+def _validate_sleep(seconds: int, grace_s: int | None, at: str, errors: list[FieldError]) -> None:
+    if grace_s is not None and not 0 <= seconds <= grace_s:
+        text = f"must be non-negative and less than terminationGracePeriodSeconds ({grace_s})"
+        errors.append(invalid(at, seconds, text))
+
+
+def _validate_probe_port(port: Any, at: str, errors: list[FieldError]) -> None:
+    """A number, or the name of a port of the container."""
+    if isinstance(port, str):
+        errors += [invalid(at, port, problem) for problem in port_name_problems(port)]
+    elif not isinstance(port, int) or not 0 < port < 65536:
+        errors.append(invalid(at, port, PORT_SAID))
+
+
+def validate_pod_security_context(context: dict[str, Any], spec: dict[str, Any], errors: list[FieldError]) -> None:
+    at = "spec.securityContext"
+    for name in ("fsGroup", "runAsUser", "runAsGroup"):
+        _validate_id(context.get(name), f"{at}.{name}", errors)
+    for index, group in enumerate(context.get("supplementalGroups") or ()):
+        _validate_id(group, f"{at}.supplementalGroups[{index}]", errors)
+    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
+        text = "ShareProcessNamespace and HostPID cannot both be enabled"
+        errors.append(invalid(f"{at}.shareProcessNamespace", True, text))
+    change = context.get("fsGroupChangePolicy")
+    if change is not None and change not in _GROUP_CHANGES:
+        errors.append(not_supported(f"{at}.fsGroupChangePolicy", change, _GROUP_CHANGES))
+    _validate_seccomp(context.get("seccompProfile"), f"{at}.seccompProfile", errors)
+
+
+def validate_security_context(context: dict[str, Any], at: str, errors: list[FieldError]) -> None:
+    for name in ("runAsUser", "runAsGroup"):
+        _validate_id(context.get(name), f"{at}.{name}", errors)
+    _validate_seccomp(context.get("seccompProfile"), f"{at}.seccompProfile", errors)
+    if context.get("allowPrivilegeEscalation") is False:
+        if context.get("privileged"):
+            text = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
+            errors.append(invalid(at, context, text))
+        if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
+            text = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
+            errors.append(invalid(at, context, text))
+
+
+def _validate_id(number: int | None, at: str, errors: list[FieldError]) -> None:
+    if number is not None and not 0 <= number <= ID_MAX:
+        errors.append(invalid(at, number, ID_SAID))
+
+
+def _validate_seccomp(profile: dict[str, Any] | None, at: str, errors: list[FieldError]) -> None:
+    if profile is None:
+        return
+    kind, local = profile.get("type") or "", profile.get("localhostProfile")
+    if not kind:
+        errors.append(required(f"{at}.type", "type is required when seccompProfile is set"))
+    elif kind not in _PROFILES:
+        errors.append(not_supported(f"{at}.type", kind, _PROFILES))
+    if kind == "Localhost":
+        if local is None:
+            errors.append(required(f"{at}.localhostProfile", "must be set when seccomp type is Localhost"))
+        else:
+            descending_path(local, f"{at}.localhostProfile", errors)
+    elif local is not None:
+        errors.append(invalid(f"{at}.localhostProfile", profile, "can only be set when seccomp type is Localhost"))

@@ -3,17 +3,36 @@
 Runs on every Pod that is decoded, so it must be cheap and must change nothing in a Pod that already went through it.
 """
 
+import re
+from functools import lru_cache
 from typing import Any
 
 from applecart.api.quantity import BadQuantity, quantity_of
-from applecart.embedded.kinds.images import pull_policy_of
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 
+CACHED_REFERENCES = 1024  # a fleet runs a handful of images
+
+_WORD = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_HOST = "[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
+_DOMAIN = rf"(?:{_HOST}(?:\.{_HOST})*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?"
+_TAG = "[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
+_DIGEST = "[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}"
+_reference = re.compile(rf"(?:{_DOMAIN}/)?{_WORD}(?:/{_WORD})*(?::({_TAG}))?(?:@({_DIGEST}))?").fullmatch
 GRACE_PERIOD_S = 30
 FILE_MODE = 0o644
 TOKEN_EXPIRATION_S = 3600
 TERMINATION_LOG = "/dev/termination-log"
 _WITH_MODE = ("secret", "configMap", "downwardAPI", "projected")
+
+
+@lru_cache(CACHED_REFERENCES)
+def pull_policy_of(image: str) -> str:
+    """`Always` for the tag `latest`, said or meant."""
+    found = _reference(image)
+    if found is None:
+        return "IfNotPresent"
+    tag, digest = found[1], found[2]
+    return "Always" if tag == "latest" or (not tag and not digest) else "IfNotPresent"
 
 
 def default_pod(pod: Document) -> None:

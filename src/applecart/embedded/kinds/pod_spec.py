@@ -1,25 +1,33 @@
-"""What a Pod may want, as a whole: the order of checks is a real server's, so several problems read the same.
+"""What a Pod may want, as a whole, and where it may run: tolerations, affinity, spreading, scheduling gates.
 
-Expects a document whose fields have their types (decoding sees to that) and whose defaults are filled in.
+The order of checks is a real server's, so several problems read the same. Expects a document whose fields have their types
+(decoding sees to that) and whose defaults are filled in.
 """
 
 from typing import Any
 
-from applecart.embedded.field_errors import FieldError, forbidden, invalid, not_supported, required
-from applecart.embedded.kinds.addresses import validate_ip
-from applecart.embedded.kinds.names import label_problems, qualified_name_problems, subdomain_problems
-from applecart.embedded.kinds.pod_containers import validate_containers, validate_images, validate_init_containers
-from applecart.embedded.kinds.pod_scheduling import (
-    validate_affinity,
-    validate_gates,
-    validate_spreading,
-    validate_tolerations,
+from applecart.embedded.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from applecart.embedded.kinds.names import (
+    EXISTS_SAID,
+    IN_SAID,
+    OPERATOR_SAID,
+    label_problems,
+    label_value_problems,
+    qualified_name_problems,
+    subdomain_problems,
+    validate_ip,
+    validate_label_selector,
+    validate_labels,
 )
-from applecart.embedded.kinds.pod_security import validate_pod_security_context
+from applecart.embedded.kinds.pod_containers import (
+    validate_containers,
+    validate_images,
+    validate_init_containers,
+    validate_pod_security_context,
+)
 from applecart.embedded.kinds.pod_volumes import validate_volumes
-from applecart.embedded.kinds.resource_names import validate_requirements
-from applecart.embedded.kinds.rules import Document
-from applecart.embedded.kinds.selectors import validate_labels
+from applecart.embedded.kinds.resources import validate_requirements
+from applecart.embedded.kinds.strategy import Document
 
 DEADLINE_MAX_S = 2**31 - 1
 NAMESERVERS_MAX = 3
@@ -31,6 +39,11 @@ _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _OPERATING_SYSTEMS = ("linux", "windows")
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+WEIGHT_SAID = "must be in the range 1-100"
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_SCHEDULE_ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
 
 
 def validate_pod(pod: Document) -> list[FieldError]:
@@ -181,3 +194,153 @@ def _validate_tokens(spec: dict[str, Any], errors: list[FieldError]) -> None:
             if source.get("serviceAccountToken") is not None:
                 at = f"spec.volumes[{index}].projected.sources[{number}].serviceAccountToken"
                 errors.append(forbidden(at, "must not be specified when serviceAccountName is not set"))
+
+
+def validate_tolerations(tolerations: list[dict[str, Any]], errors: list[FieldError], path: str = "spec.tolerations") -> None:
+    for index, toleration in enumerate(tolerations):
+        at = f"{path}[{index}]"
+        key, value = toleration.get("key") or "", toleration.get("value") or ""
+        operator, effect = toleration.get("operator") or "", toleration.get("effect") or ""
+        if key:
+            errors += [invalid(f"{at}.key", key, problem) for problem in qualified_name_problems(key)]
+        elif operator != "Exists":
+            text = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+            errors.append(invalid(f"{at}.operator", operator, text))
+        if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+            text = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+            errors.append(invalid(f"{at}.effect", effect, text))
+        _validate_operator(operator, value, at, errors)
+        if effect and effect not in EFFECTS:
+            errors.append(not_supported(f"{at}.effect", effect, EFFECTS))
+
+
+def _validate_operator(operator: str, value: str, at: str, errors: list[FieldError]) -> None:
+    if operator in ("Equal", ""):
+        problems = label_value_problems(value)
+        if problems:
+            errors.append(invalid(f"{at}.operator", value, ";".join(problems)))
+    elif operator == "Exists":
+        if value:
+            errors.append(invalid(f"{at}.operator", value, "value must be empty when `operator` is 'Exists'"))
+    elif operator in ("Lt", "Gt"):
+        errors.append(not_supported(f"{at}.operator", operator, ("Equal", "Exists", "Lt", "Gt")))
+    else:
+        errors.append(not_supported(f"{at}.operator", operator, ("Equal", "Exists")))
+
+
+def validate_affinity(affinity: dict[str, Any], errors: list[FieldError]) -> None:
+    at = "spec.affinity"
+    node = affinity.get("nodeAffinity")
+    if node:
+        _validate_node_affinity(node, f"{at}.nodeAffinity", errors)
+    for name in ("podAffinity", "podAntiAffinity"):
+        pods = affinity.get(name)
+        if pods:
+            for index, term in enumerate(pods.get(_REQUIRED) or ()):
+                _validate_pod_term(term, f"{at}.{name}.{_REQUIRED}[{index}]", errors)
+            for index, weighted in enumerate(pods.get(_PREFERRED) or ()):
+                here = f"{at}.{name}.{_PREFERRED}[{index}]"
+                _validate_weight(weighted.get("weight") or 0, f"{here}.weight", errors)
+                _validate_pod_term(weighted.get("podAffinityTerm") or {}, f"{here}.podAffinityTerm", errors)
+
+
+def _validate_node_affinity(affinity: dict[str, Any], at: str, errors: list[FieldError]) -> None:
+    needed = affinity.get(_REQUIRED)
+    if needed is not None:
+        here = f"{at}.{_REQUIRED}.nodeSelectorTerms"
+        terms = needed.get("nodeSelectorTerms") or ()
+        if not terms:
+            errors.append(required(here, "must have at least one node selector term"))
+        for index, term in enumerate(terms):
+            validate_node_term(term, f"{here}[{index}]", errors)
+    for index, preferred in enumerate(affinity.get(_PREFERRED) or ()):
+        here = f"{at}.{_PREFERRED}[{index}]"
+        _validate_weight(preferred.get("weight") or 0, f"{here}.weight", errors)
+        # Values of a preference are taken as they are: older servers let them in, so newer ones still must.
+        validate_node_term(preferred.get("preference") or {}, f"{here}.preference", errors, checks_values=False)
+
+
+def validate_node_term(term: dict[str, Any], at: str, errors: list[FieldError], *, checks_values: bool = True) -> None:
+    for index, requirement in enumerate(term.get("matchExpressions") or ()):
+        _validate_node_requirement(requirement, f"{at}.matchExpressions[{index}]", errors, checks_values)
+    for index, requirement in enumerate(term.get("matchFields") or ()):
+        _validate_field_requirement(requirement, f"{at}.matchFields[{index}]", errors)
+
+
+def _validate_node_requirement(requirement: dict[str, Any], at: str, errors: list[FieldError], checks_values: bool) -> None:
+    operator, values = requirement.get("operator") or "", requirement.get("values") or ()
+    if operator in ("In", "NotIn"):
+        if not values:
+            errors.append(required(f"{at}.values", IN_SAID))
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            errors.append(forbidden(f"{at}.values", EXISTS_SAID))
+    elif operator in ("Gt", "Lt"):
+        if len(values) != 1:
+            errors.append(required(f"{at}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"))
+    else:
+        errors.append(invalid(f"{at}.operator", operator, OPERATOR_SAID))
+    key = requirement.get("key") or ""
+    errors += [invalid(f"{at}.key", key, problem) for problem in qualified_name_problems(key)]
+    if checks_values:
+        for index, value in enumerate(values):
+            errors += [invalid(f"{at}.values[{index}]", value, problem) for problem in label_value_problems(value)]
+
+
+def _validate_field_requirement(requirement: dict[str, Any], at: str, errors: list[FieldError]) -> None:
+    operator, values = requirement.get("operator") or "", requirement.get("values") or ()
+    if operator in ("In", "NotIn"):
+        if len(values) != 1:
+            text = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+            errors.append(required(f"{at}.values", text))
+    else:
+        errors.append(invalid(f"{at}.operator", operator, OPERATOR_SAID))
+    key = requirement.get("key") or ""
+    if key != "metadata.name":
+        errors.append(invalid(f"{at}.key", key, "not a valid field selector key"))
+        return
+    for index, value in enumerate(values):
+        errors += [invalid(f"{at}.values[{index}]", value, problem) for problem in subdomain_problems(value)]
+
+
+def _validate_pod_term(term: dict[str, Any], at: str, errors: list[FieldError]) -> None:
+    validate_label_selector(term.get("labelSelector"), f"{at}.labelSelector", errors)
+    validate_label_selector(term.get("namespaceSelector"), f"{at}.namespaceSelector", errors)
+    for name in term.get("namespaces") or ():
+        errors += [invalid(f"{at}.namespace", name, problem) for problem in label_problems(name)]
+    key = term.get("topologyKey") or ""
+    if not key:
+        errors.append(required(f"{at}.topologyKey", "can not be empty"))
+    errors += [invalid(f"{at}.topologyKey", key, problem) for problem in qualified_name_problems(key)]
+
+
+def _validate_weight(weight: int, at: str, errors: list[FieldError]) -> None:
+    if not 0 < weight <= 100:
+        errors.append(invalid(at, weight, WEIGHT_SAID))
+
+
+def validate_gates(gates: list[dict[str, Any]], errors: list[FieldError]) -> None:
+    seen: set[str] = set()
+    for index, gate in enumerate(gates):
+        at, name = f"spec.schedulingGates[{index}]", gate.get("name") or ""
+        errors += [invalid(at, name, problem) for problem in qualified_name_problems(name)]
+        if name in seen:
+            errors.append(duplicate(at, name))
+        seen.add(name)
+
+
+def validate_spreading(constraints: list[dict[str, Any]], errors: list[FieldError]) -> None:
+    said = [(one.get("topologyKey") or "", one.get("whenUnsatisfiable") or "") for one in constraints]
+    for index, constraint in enumerate(constraints):
+        at = f"spec.topologySpreadConstraints[{index}]"
+        key, action = said[index]
+        skew = constraint.get("maxSkew") or 0
+        if skew <= 0:
+            errors.append(invalid(f"{at}.maxSkew", skew, "must be greater than zero"))
+        if not key:
+            errors.append(required(f"{at}.topologyKey", "can not be empty"))
+        if action not in _SCHEDULE_ACTIONS:
+            errors.append(not_supported(f"{at}.whenUnsatisfiable", action, _SCHEDULE_ACTIONS))
+        if (key, action) in said[index + 1 :]:
+            errors.append(duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
+        validate_label_selector(constraint.get("labelSelector"), f"{at}.labelSelector", errors)

@@ -9,12 +9,10 @@ from typing import Any
 import msgspec
 
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, required
-from applecart.embedded.kinds.addresses import IP_SAID, family_of
 from applecart.embedded.kinds.metadata import IMMUTABLE, NULL
-from applecart.embedded.kinds.names import qualified_name_problems, subdomain_problems
-from applecart.embedded.kinds.pod_scheduling import validate_tolerations
-from applecart.embedded.kinds.pod_spec import DEADLINE_MAX_S, MIRROR_ANNOTATION
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.names import IP_SAID, family_of, qualified_name_problems, subdomain_problems
+from applecart.embedded.kinds.pod_spec import DEADLINE_MAX_S, MIRROR_ANNOTATION, validate_tolerations
+from applecart.embedded.kinds.strategy import Document
 
 FIXED_SAID = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"

@@ -1,4 +1,4 @@
-"""How Roles and their bindings behave: what a rule must say, and that a binding never changes its role.
+"""ServiceAccounts, Roles and their bindings: what a rule must say, and that a binding never changes its role.
 
 Whether the writer may give away what a role allows is authorization's question (`auth`), not asked here.
 """
@@ -6,22 +6,21 @@ Whether the writer may give away what a role allows is authorization's question 
 from typing import Any
 
 from applecart.embedded.field_errors import FieldError, invalid, not_supported, required
-from applecart.embedded.kinds.names import path_segment_problems, subdomain_problems
-from applecart.embedded.kinds.rules import Document, Rules
-from applecart.embedded.kinds.selectors import validate_label_selector
+from applecart.embedded.kinds.names import path_segment_problems, subdomain_problems, validate_label_selector
+from applecart.embedded.kinds.strategy import Document, Strategy
 
 GROUP = "rbac.authorization.k8s.io"
 _SUBJECT_KINDS = ("ServiceAccount", "User", "Group")
 
 
-class _NamedFreely(Rules):
+class _NamedFreely(Strategy):
     creates_on_update = True
 
     def validate_name(self, name: str, *, is_prefix: bool) -> list[str]:
         return path_segment_problems(name)
 
 
-class RoleRules(_NamedFreely):
+class RoleStrategy(_NamedFreely):
     def __init__(self, *, namespaced: bool) -> None:
         self.namespaced = namespaced
 
@@ -61,7 +60,7 @@ def _validate_rule(rule: dict[str, Any], namespaced: bool, at: str, errors: list
         errors.append(required(f"{at}.resources", "resource rules must supply at least one resource"))
 
 
-class BindingRules(_NamedFreely):
+class BindingStrategy(_NamedFreely):
     """RoleBinding and ClusterRoleBinding."""
 
     def __init__(self, *, namespaced: bool) -> None:
@@ -121,3 +120,16 @@ def _validate_subject(subject: dict[str, Any], namespaced: bool, at: str, errors
             errors.append(not_supported(f"{at}.apiGroup", group, (GROUP,)))
     else:
         errors.append(not_supported(f"{at}.kind", kind, _SUBJECT_KINDS))
+
+
+class ServiceAccountStrategy(Strategy):
+    def prepare_create(self, obj: Document) -> None:
+        _keep_names(obj)
+
+    def prepare_update(self, obj: Document, old: Document) -> None:
+        _keep_names(obj)
+
+
+def _keep_names(obj: Document) -> None:
+    if obj.get("secrets"):
+        obj["secrets"] = [{"name": one["name"]} if one.get("name") else {} for one in obj["secrets"]]

@@ -6,10 +6,8 @@ Validation is light: ports, names and addresses. A Service without a `clusterIP`
 from typing import Any
 
 from applecart.embedded.field_errors import FieldError, duplicate, invalid, not_supported, required
-from applecart.embedded.kinds.addresses import family_of
-from applecart.embedded.kinds.names import label_problems, port_name_problems
-from applecart.embedded.kinds.rules import Document, Rules
-from applecart.embedded.kinds.selectors import validate_labels
+from applecart.embedded.kinds.names import family_of, label_problems, port_name_problems, validate_labels
+from applecart.embedded.kinds.strategy import Document, Strategy
 
 PORT_SAID = "must be between 1 and 65535, inclusive"
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -17,7 +15,7 @@ _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _AFFINITIES = ("ClientIP", "None")
 
 
-class ServiceRules(Rules):
+class ServiceStrategy(Strategy):
     has_status = True
     status_takes_metadata = True
     creates_on_update = True

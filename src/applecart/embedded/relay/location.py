@@ -9,7 +9,7 @@ from typing import Any
 
 from yarl import URL
 
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal, bad_request
 
 PREFERRED_ADDRESSES = ("InternalIP", "Hostname")  # as `--api binaries` tells the real server

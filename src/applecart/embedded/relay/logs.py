@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 
 from applecart.api.meta import Key
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.relay.agent_failures import AgentUnreachable
 from applecart.embedded.relay.agent_refusals import refusal_of

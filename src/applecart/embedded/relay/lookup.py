@@ -1,7 +1,7 @@
 """The Pod and the Node that a request to an agent is about, as committed."""
 
 from applecart.api.meta import Key, Resource
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import not_found
 from applecart.embedded.server.core import Core
 

@@ -10,7 +10,7 @@ from typing import Any
 from applecart.api.meta import Key, Resource
 from applecart.embedded.attributes import Attributes
 from applecart.embedded.field_selectors import parse_field_selector, refuse_unknown_fields
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import bad_request, method_not_allowed, no_such_resource, not_found
 from applecart.embedded.relay.scrapes import Scrapes
 from applecart.embedded.relay.usage import NodeUsage, Usage, usage_document

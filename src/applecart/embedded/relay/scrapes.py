@@ -10,7 +10,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from applecart.api.meta import Key
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.relay.agent_failures import AgentLost, AgentUnreachable
 from applecart.embedded.relay.agents import AgentRefused, HttpAgents

@@ -12,7 +12,7 @@ import msgspec
 from applecart.api.meta import Resource
 from applecart.embedded.field_errors import FieldError, quoted
 from applecart.embedded.kinds.kind import Kind, Subresource, Table, View
-from applecart.embedded.kinds.rules import Document, Rules
+from applecart.embedded.kinds.strategy import Document, Strategy
 from applecart.embedded.schema.compiled import CompiledSchema
 from applecart.embedded.schema.scale import ScalePaths, scale_paths, spec_errors, status_errors
 
@@ -20,7 +20,7 @@ TableOf = Callable[[Sequence[dict[str, Any]]], Table]
 SCALE = Subresource("scale", "Scale", group="autoscaling", version="v1")
 
 
-class CustomRules(Rules):
+class CustomStrategy(Strategy):
     """How objects of one version behave."""
 
     updates_unconditionally = False
@@ -96,7 +96,7 @@ def _kind(crd: Document, version: Document, storage: Resource, kept: CompiledSch
     schema = kept if resource == storage else CompiledSchema(_schema(version))
     has_status = (version.get("subresources") or {}).get("status") is not None
     scale = scale_paths(version)
-    rules = CustomRules(
+    strategy = CustomStrategy(
         schema,
         has_status=has_status,
         scale=scale,
@@ -109,7 +109,7 @@ def _kind(crd: Document, version: Document, storage: Resource, kept: CompiledSch
         storage=storage,
         singular=names.get("singular") or resource.kind.lower(),
         list_kind=names.get("listKind") or f"{resource.kind}List",
-        rules=rules,
+        strategy=strategy,
         shape=schema.shape(),
         table=table_of(version.get("additionalPrinterColumns") or []),
         short_names=tuple(names.get("shortNames") or ()),

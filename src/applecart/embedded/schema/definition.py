@@ -13,7 +13,7 @@ import msgspec
 
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, not_supported, required
 from applecart.embedded.kinds.names import label_1035_problems, subdomain_problems
-from applecart.embedded.kinds.rules import Rules, keep
+from applecart.embedded.kinds.strategy import Strategy, keep
 from applecart.embedded.refusals import bad_request
 from applecart.embedded.schema.compiled import TOO_DEEP
 from applecart.embedded.schema.extensions import MIXED_CASE
@@ -120,7 +120,7 @@ FINALIZER = "customresourcecleanup.apiextensions.k8s.io"  # holds a deleted defi
 _NO_WEBHOOK = "conversion webhooks are not supported by this server; use None, which serves all versions with the same fields"
 
 
-class CrdRules(Rules):
+class CrdStrategy(Strategy):
     """How definitions behave. `taken` gives the names of other kinds of a group, `now` the time of the write."""
 
     has_status = True

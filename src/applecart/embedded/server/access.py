@@ -9,7 +9,7 @@ from typing import Protocol
 from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.user import User
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 
 
 class Access(Protocol):

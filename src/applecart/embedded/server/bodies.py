@@ -9,7 +9,7 @@ from typing import Any
 
 from applecart.embedded.field_errors import not_supported, quoted
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal, bad_request, unsupported_media_type
 from applecart.embedded.server import syntax
 from applecart.embedded.server.patch_requests import media_type
@@ -99,7 +99,7 @@ def take_in(request: ApiRequest, kind: Kind, document: Document, validation: str
         request.warnings += problems
     if not isinstance(document.get("metadata"), dict):
         document["metadata"] = {}
-    kind.rules.default(document)
+    kind.strategy.default(document)
     return document
 
 
@@ -116,7 +116,7 @@ def _take_in_custom(kind: Kind, document: Document, raw: bytes) -> list[str]:
             raise unhandled(kind, why.replace("PartialObjectMetadata.metadata", f"{kind.resource.kind}.metadata")) from None
         document["metadata"] = conformed.document["metadata"]
         problems += conformed.problems
-    return problems + kind.rules.drop_unknown(document)
+    return problems + kind.strategy.drop_unknown(document)
 
 
 def unhandled(kind: Kind, why: str) -> Refusal:

@@ -6,7 +6,7 @@ from applecart.api.meta import Key
 from applecart.embedded.auth.bootstrap_policy import reconciled, wanted
 from applecart.embedded.auth.roles import plan_aggregation
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.creation import new_uid
 from applecart.embedded.server.objects import Submitted, find, put, viewed
@@ -22,8 +22,8 @@ async def make_sure(core: Core) -> None:
     for name in NAMESPACES:
         if find(core, namespaces, Key("", name)) is None:
             document: Document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-            namespaces.rules.default(document)
-            namespaces.rules.prepare_create(document)
+            namespaces.strategy.default(document)
+            namespaces.strategy.prepare_create(document)
             last = _create(core, namespaces, document)
     for document in wanted():
         last = _reconcile(core, document) or last

@@ -11,7 +11,7 @@ from applecart.clock import Clock
 from applecart.embedded.field_errors import FieldError
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.metadata import validate_metadata
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import already_exists, bad_request, forbidden, invalid, not_found
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.field_owners import Manager, track
@@ -59,13 +59,13 @@ def create(
     metadata.pop("resourceVersion", None)
     generates = not metadata.get("name") and bool(metadata.get("generateName"))
     _fill_in(core.clock, kind, metadata)
-    kind.rules.prepare_create(document)
+    kind.strategy.prepare_create(document)
     _count_first_generation(kind, metadata)
     if generates:
         _generate_name(core.clock, kind, document)
     if errors := validate_new(kind, document):
         raise invalid(kind.storage if kind.view and not kind.is_custom else kind.resource, metadata.get("name", ""), errors)
-    request.warnings += kind.rules.warnings(document)
+    request.warnings += kind.strategy.warnings(document)
     key = key_of(kind, document)
     taken = find(core, kind, key)
     for _ in range(NAME_ATTEMPTS if generates and taken else 0):
@@ -109,7 +109,7 @@ def refuse_missing_namespace(core: Core, kind: Kind, metadata: dict[str, Any]) -
 
 
 def validate_new(kind: Kind, document: Document) -> list[FieldError]:
-    return kind.rules.validate_with(validate_metadata_of(kind, document), document, None)
+    return kind.strategy.validate_with(validate_metadata_of(kind, document), document, None)
 
 
 def validate_metadata_of(kind: Kind, document: Document) -> list[FieldError]:
@@ -117,7 +117,7 @@ def validate_metadata_of(kind: Kind, document: Document) -> list[FieldError]:
     return validate_metadata(
         metadata,
         namespaced=kind.resource.namespaced,
-        name_problems=kind.rules.validate_name,
+        name_problems=kind.strategy.validate_name,
         is_custom=kind.is_custom,
     )
 
@@ -128,7 +128,7 @@ def generated_name(clock: Clock, base: str) -> str:
 
 def _generate_name(clock: Clock, kind: Kind, document: Document) -> None:
     document["metadata"]["name"] = generated_name(clock, document["metadata"]["generateName"])
-    kind.rules.default(document)  # some defaults depend on the name
+    kind.strategy.default(document)  # some defaults depend on the name
 
 
 def new_uid(clock: Clock) -> str:
@@ -143,5 +143,5 @@ def _fill_in(clock: Clock, kind: Kind, metadata: dict[str, Any]) -> None:
 
 
 def _count_first_generation(kind: Kind, metadata: dict[str, Any]) -> None:
-    if kind.rules.counts_generations:
+    if kind.strategy.counts_generations:
         metadata["generation"] = 1

@@ -7,9 +7,9 @@ from typing import Any
 from applecart.api.meta import Resource
 from applecart.clock import Clock
 from applecart.embedded.kinds.kind import Kind, Subresource
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.reader import Reader
-from applecart.embedded.schema.definition import FINALIZER, CrdRules, TakenNames, taken_names
+from applecart.embedded.schema.definition import FINALIZER, CrdStrategy, TakenNames, taken_names
 from applecart.embedded.server.registry import CRD_LABEL
 from applecart.embedded.structure.types import shape_of
 from applecart.embedded.tables.built_in import table_of
@@ -32,7 +32,7 @@ def definition_kind(others: Callable[[], Reader], clock: Clock) -> Kind:
         storage=DEFINITIONS,
         singular="customresourcedefinition",
         list_kind="CustomResourceDefinitionList",
-        rules=CrdRules(taken, clock.now),
+        strategy=CrdStrategy(taken, clock.now),
         shape=shape_of(DEFINITIONS.api_version, DEFINITIONS.kind),
         table=table_of(DEFINITIONS.group, DEFINITIONS.plural),
         short_names=("crd", "crds"),

@@ -9,7 +9,7 @@ from typing import Any
 from applecart.api.meta import Key
 from applecart.embedded.field_errors import FieldError, invalid, not_supported
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal, bad_request, not_found
 from applecart.embedded.server.bodies import SCHEME, read_body
 from applecart.embedded.server.core import Core

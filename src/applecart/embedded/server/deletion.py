@@ -11,7 +11,7 @@ from typing import Any
 
 from applecart.api.meta import Resource
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal, conflict
 from applecart.embedded.times import read_stamp, stamp
 
@@ -56,7 +56,7 @@ def refuse_unmet(kind: Kind, document: Document, options: DeleteOptions) -> Refu
 def decide(kind: Kind, document: Document, options: DeleteOptions, now: datetime) -> Fate:
     """The object's fate; the document is changed to what must be stored when the fate is to mark it."""
     metadata = document["metadata"]
-    graceful = _grace(kind, document, options, now) if kind.rules.is_graceful else None
+    graceful = _grace(kind, document, options, now) if kind.strategy.is_graceful else None
     if graceful is Fate.LEAVE:
         return Fate.LEAVE
     finalizers_change = _set_finalizers(metadata, options)
@@ -103,7 +103,7 @@ def _grace(kind: Kind, document: Document, options: DeleteOptions, now: datetime
         metadata["deletionTimestamp"] = stamp(at or now)
         metadata["deletionGracePeriodSeconds"] = asked
         return Fate.MARK
-    grace_s = kind.rules.grace_period_s(document, asked)
+    grace_s = kind.strategy.grace_period_s(document, asked)
     metadata["deletionTimestamp"] = stamp(_moved(now, grace_s) or LAST_INSTANT)
     metadata["deletionGracePeriodSeconds"] = grace_s
     _count_generation(metadata)

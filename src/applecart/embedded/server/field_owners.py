@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from applecart.api.meta import Resource
 from applecart.embedded.field_errors import FieldError, invalid, required
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.patching.managed_fields import blank_object, track_update
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.request import ApiRequest, invalid_options
@@ -72,12 +72,12 @@ def blank_of(kind: Kind) -> Mapping[str, Any]:
 
 def reset_fields(kind: Kind, subresource: str) -> tuple[str, ...]:
     """The paths whose changes an endpoint ignores, and so does not own."""
-    if not kind.rules.has_status:
+    if not kind.strategy.has_status:
         return ()
     if subresource != "status":
         return ("status",)
     if kind.is_custom:
         return ("metadata", "spec")
-    if kind.rules.is_graceful:
+    if kind.strategy.is_graceful:
         return ("spec", "metadata.deletionTimestamp", "metadata.ownerReferences")
     return ("spec",)

@@ -5,7 +5,7 @@ from applecart.embedded.auth import escalation, node_restriction
 from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.user import User
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.reader import Reader
 from applecart.embedded.refusals import forbidden
 

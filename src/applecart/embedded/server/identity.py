@@ -9,7 +9,7 @@ from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.service_account_tokens import ServiceAccountTokens
 from applecart.embedded.auth.user import User
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import bad_request
 from applecart.embedded.server.bodies import read_body
 from applecart.embedded.server.core import Core

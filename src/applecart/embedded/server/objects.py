@@ -12,7 +12,7 @@ import msgspec
 
 from applecart.api.meta import Key
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.registry import traits_of
 from applecart.embedded.store.record import Op, Record

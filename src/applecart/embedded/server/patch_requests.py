@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.patching.json_patch import apply_json_patch
 from applecart.embedded.patching.merge import merge
 from applecart.embedded.patching.strategic import strategic_merge

@@ -1,7 +1,7 @@
 """What a new Pod gets from other objects: priority, runtime class, ServiceAccount."""
 
 from applecart.embedded.kinds.pod_admission import PODS, admit_priority, admit_runtime_class, tolerate_lost_node
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import forbidden
 from applecart.embedded.server.core import Core
 

@@ -2,9 +2,9 @@
 
 from applecart.api.meta import Key
 from applecart.embedded.kinds import binding as bindings
-from applecart.embedded.kinds import eviction as evictions
+from applecart.embedded.kinds import disruption
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import not_found
 from applecart.embedded.server import deleting
 from applecart.embedded.server.core import Core
@@ -31,7 +31,7 @@ async def bind(core: Core, request: ApiRequest, kind: Kind, key: Key, binding: D
 
 async def evict(core: Core, request: ApiRequest, kind: Kind, key: Key, eviction: Document) -> Answer:
     dry = ["All"] if is_dry_run(request.query, OPTIONS) else []
-    options = evictions.delete_options(key.name, eviction, dry)
+    options = disruption.delete_options(key.name, eviction, dry)
     record = find(core, kind, key)
     if record is None:
         raise not_found(kind.resource, key.name)
@@ -39,9 +39,9 @@ async def evict(core: Core, request: ApiRequest, kind: Kind, key: Key, eviction:
     wanted = deleting.read_options(asked)
     if not wanted.is_dry_run:
         pod = viewed(core, kind, record)
-        evictions.check_preconditions(pod, options)
+        disruption.check_preconditions(pod, options)
         if _is_running(pod):
-            put_view(core, kind, evictions.mark_evicted(pod, core.clock.now()), is_new=False)
+            put_view(core, kind, disruption.mark_evicted(pod, core.clock.now()), is_new=False)
             wanted = deleting.without_revision(wanted)
     _, submitted, _ = deleting.delete(core, request, kind, key, wanted)
     if submitted is not None:

@@ -68,7 +68,7 @@ class Registry:
     def take_in(self, label: str, value: bytes) -> tuple[bytes, Traits]:
         """An object that was stored earlier, as it is served today, and its traits."""
         kind = self._stored.get(label)
-        if kind is None or (not kind.is_custom and not kind.rules.field_names()):
+        if kind is None or (not kind.is_custom and not kind.strategy.field_names()):
             return value, peek(value)
         document = msgspec.json.decode(value)
         if kind.is_custom and renew(kind, document):
@@ -86,10 +86,10 @@ class Registry:
 def renew(kind: Kind, document: dict[str, Any]) -> bool:
     """Defaults and pruning of today's schema on an older object; whether anything changed."""
     before = msgspec.json.encode(document)
-    kind.rules.default(document)
+    kind.strategy.default(document)
     return msgspec.json.encode(document) != before
 
 
 def traits_of(kind: Kind, document: dict[str, Any]) -> Traits:
     metadata = document["metadata"]
-    return Traits(metadata.get("uid", ""), metadata.get("labels") or NOTHING, kind.rules.fields(document) or NOTHING)
+    return Traits(metadata.get("uid", ""), metadata.get("labels") or NOTHING, kind.strategy.fields(document) or NOTHING)

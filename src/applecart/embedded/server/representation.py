@@ -9,7 +9,7 @@ import msgspec
 import yaml
 
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.listing import SLICE, Page, in_slices
 from applecart.embedded.server.objects import document_of, encode, encoded, stored_form, typed

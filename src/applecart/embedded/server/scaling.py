@@ -2,7 +2,7 @@
 
 from applecart.api.meta import Key
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal, bad_request, not_found, unsupported_media_type
 from applecart.embedded.schema.scale import ScalePaths, read_scale, write_scale
 from applecart.embedded.server.bodies import SCHEME, read_body

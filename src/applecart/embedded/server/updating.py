@@ -12,7 +12,7 @@ from applecart.api.meta import Key, Resource
 from applecart.embedded.field_errors import invalid as invalid_field
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.metadata import validate_metadata_update
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import bad_request, conflict, invalid, was_modified
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.creation import validate_metadata_of
@@ -53,24 +53,24 @@ def update(
     core.access.admit(request.user, verb, kind, subresource, document, old)
     _keep_what_the_server_decides(metadata, old["metadata"])
     if subresource == "status":
-        kind.rules.prepare_status(document, old)
+        kind.strategy.prepare_status(document, old)
         _settle_status_metadata(kind, document, old)
     elif subresource == "finalize":
-        kind.rules.prepare_finalize(document, old)
+        kind.strategy.prepare_finalize(document, old)
     else:
-        kind.rules.prepare_update(document, old)
+        kind.strategy.prepare_update(document, old)
     _count_generation(kind, document, old)
     errors = validate_metadata_update(metadata, old["metadata"])
     if subresource == "status":
-        errors += kind.rules.validate_status(document, old)
+        errors += kind.strategy.validate_status(document, old)
     elif subresource == "finalize":
-        errors += kind.rules.validate_finalize(document, old)
+        errors += kind.strategy.validate_finalize(document, old)
     else:
-        errors = kind.rules.validate_with([*errors, *validate_metadata_of(kind, document)], document, old)
+        errors = kind.strategy.validate_with([*errors, *validate_metadata_of(kind, document)], document, old)
     request.warnings += [str(error) for error in errors if error.is_forgiven]
     if errors := [error for error in errors if not error.is_forgiven]:
         raise invalid(kind.resource, key.name, errors)
-    request.warnings += kind.rules.warnings(document)
+    request.warnings += kind.strategy.warnings(document)
     metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
     if document == old:
         return document, unchanged(core, record)
@@ -95,7 +95,7 @@ def _refuse_other_object(kind: Kind, key: Key, metadata: dict[str, Any], old: Do
         raise conflict(kind.resource, key.name, why)
     revision = metadata.get("resourceVersion")
     if not revision:
-        if not kind.rules.updates_unconditionally:
+        if not kind.strategy.updates_unconditionally:
             problem = invalid_field("metadata.resourceVersion", 0, "must be specified for an update")
             named = Resource(kind.resource.group, kind.resource.version, kind.resource.plural, kind.resource.plural)
             raise invalid(named, key.name, [problem])
@@ -123,7 +123,7 @@ def _keep_what_the_server_decides(metadata: dict[str, Any], actual: dict[str, An
 
 def _settle_status_metadata(kind: Kind, document: Document, old: Document) -> None:
     """Most kinds take nothing but the status through `/status`; Pods and Nodes take labels and the like as well."""
-    if kind.rules.status_takes_metadata:
+    if kind.strategy.status_takes_metadata:
         return
     metadata = {**old["metadata"], "resourceVersion": document["metadata"].get("resourceVersion", "")}
     if "managedFields" in document["metadata"]:
@@ -133,7 +133,7 @@ def _settle_status_metadata(kind: Kind, document: Document, old: Document) -> No
 
 
 def _count_generation(kind: Kind, document: Document, old: Document) -> None:
-    if kind.rules.counts_generations and kind.rules.wanted(document) != kind.rules.wanted(old):
+    if kind.strategy.counts_generations and kind.strategy.wanted(document) != kind.strategy.wanted(old):
         document["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 

@@ -9,7 +9,7 @@ from applecart.embedded.field_errors import forbidden as forbidden_field
 from applecart.embedded.field_errors import invalid as invalid_field
 from applecart.embedded.field_errors import shown
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.patching.apply import apply
 from applecart.embedded.refusals import Refusal, bad_request, invalid, not_found
 from applecart.embedded.server import deleting, syntax
@@ -48,7 +48,7 @@ async def put(core: Core, request: ApiRequest, kind: Kind, key: Key, subresource
     refuse_other_place(kind, key, document)
     record = find(core, kind, key)
     if record is None:
-        if not kind.rules.creates_on_update or subresource:
+        if not kind.strategy.creates_on_update or subresource:
             raise not_found(kind.resource, key.name)
         document["metadata"].pop("resourceVersion", None)
         result = create(core, request, kind, document, key.namespace, manager, is_dry_run=dry)
@@ -203,7 +203,7 @@ def refuse_undeclared(kind: Kind, applied: Any) -> None:
         return
     copy = msgspec.json.decode(encode(applied))
     if kind.is_custom:
-        unknown = kind.rules.drop_unknown(copy)
+        unknown = kind.strategy.drop_unknown(copy)
     else:
         known = type_of(kind.resource.api_version, kind.resource.kind)
         unknown = conform(copy, known).problems if known else []

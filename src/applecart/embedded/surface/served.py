@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 from applecart.api.meta import Resource
-from applecart.embedded.kinds import virtual
+from applecart.embedded.kinds import builtin
 from applecart.embedded.kinds.kind import Subresource
 
 # The real server's order by priority. Custom groups follow by name; metrics come last, as every metrics server registers them.
@@ -127,7 +127,7 @@ class VirtualKind(msgspec.Struct, frozen=True):
         return self.resource.kind.lower()
 
 
-VIRTUAL_KINDS: tuple[Served, ...] = tuple(VirtualKind(resource) for resource in virtual.VIRTUAL_KINDS)
+VIRTUAL_KINDS: tuple[Served, ...] = tuple(VirtualKind(resource) for resource in builtin.VIRTUAL_KINDS)
 
 
 MAJOR, MINOR, PATCH = 1, 36, 3

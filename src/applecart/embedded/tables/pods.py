@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from applecart.embedded.kinds.kind import Column
-from applecart.embedded.kinds.rules import Document
-from applecart.embedded.tables.ages import age
-from applecart.embedded.tables.columns import AGE_TEXT, NAME, NONE, BuiltInTable
+from applecart.embedded.kinds.strategy import Document
+from applecart.embedded.tables.columns import AGE_TEXT, NAME, NONE, BuiltInTable, age
 
 COLUMNS = (
     NAME,

@@ -12,7 +12,7 @@ import msgspec
 
 from applecart.embedded.field_errors import invalid
 from applecart.embedded.kinds.kind import Table
-from applecart.embedded.kinds.rules import Document
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import bad_request
 
 META_GROUP = "meta.k8s.io"

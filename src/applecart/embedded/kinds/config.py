@@ -1,4 +1,4 @@
-"""How Secrets behave. Their values never appear in an error: only keys do, which are names."""
+"""ConfigMaps and Secrets. Values of a Secret never appear in an error: only keys do, which are names."""
 
 import base64
 import binascii
@@ -9,7 +9,7 @@ import msgspec
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, required
 from applecart.embedded.kinds.metadata import IMMUTABLE
 from applecart.embedded.kinds.names import config_key_problems, size_bytes
-from applecart.embedded.kinds.rules import Document, Rules
+from applecart.embedded.kinds.strategy import Document, Strategy
 
 DATA_MAX_BYTES = 1024 * 1024
 TOKEN_TYPE = "kubernetes.io/service-account-token"
@@ -18,9 +18,10 @@ FROZEN_SAID = "field is immutable when `immutable` is set"
 _FIELDS = frozenset({"type"})
 # Secret types whose value must be a JSON object, by the key that holds it.
 _JSON_KEYS = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigjson": ".dockerconfigjson"}
+_Check = Callable[[Document, dict[str, "str | None"], list[FieldError]], None]
 
 
-class SecretRules(Rules):
+class SecretStrategy(Strategy):
     def default(self, obj: Document) -> None:
         texts = obj.pop("stringData", None)
         if texts:
@@ -73,9 +74,6 @@ def text_size_bytes(value: str | None) -> int:
     return size_bytes(value or "")
 
 
-_Check = Callable[[Document, dict[str, "str | None"], list[FieldError]], None]
-
-
 def _check_token(obj: Document, data: dict[str, str | None], errors: list[FieldError]) -> None:
     if not (obj["metadata"].get("annotations") or {}).get(ACCOUNT_ANNOTATION):
         errors.append(required(f"metadata.annotations[{ACCOUNT_ANNOTATION}]"))
@@ -115,3 +113,30 @@ _TYPE_CHECKS: dict[str, _Check] = {
     "kubernetes.io/ssh-auth": _check_ssh,
     "kubernetes.io/tls": _check_tls,
 }
+
+
+class ConfigMapStrategy(Strategy):
+    def validate(self, obj: Document) -> list[FieldError]:
+        errors: list[FieldError] = []
+        data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+        total_bytes = 0
+        for key, value in data.items():
+            errors += [invalid(f"data[{key}]", key, problem) for problem in config_key_problems(key)]
+            if key in binary:
+                errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+            total_bytes += text_size_bytes(value)
+        for key, value in binary.items():
+            errors += [invalid(f"binaryData[{key}]", key, problem) for problem in config_key_problems(key)]
+            total_bytes += decoded_size_bytes(value)
+        if total_bytes > DATA_MAX_BYTES:
+            errors.append(FieldError("TooLong", "[]", f"may not be more than {DATA_MAX_BYTES} bytes"))
+        return errors
+
+    def validate_update(self, obj: Document, old: Document) -> list[FieldError]:
+        if not old.get("immutable"):
+            return []
+        errors = [] if obj.get("immutable") else [forbidden("immutable", FROZEN_SAID)]
+        for member in ("data", "binaryData"):
+            if (obj.get(member) or {}) != (old.get(member) or {}):
+                errors.append(forbidden(member, FROZEN_SAID))
+        return errors

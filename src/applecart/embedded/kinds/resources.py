@@ -1,4 +1,4 @@
-"""Which resources a container or a Node may name, and what amounts of them make sense."""
+"""Amounts of resources: which may be named, which amounts make sense, and the class of service they give a Pod."""
 
 from functools import lru_cache
 from typing import Any
@@ -28,6 +28,7 @@ _OF_QUOTAS = {f"{side}.{name}" for side in ("requests", "limits") for name in ("
 }
 _STANDARD = _OF_CONTAINERS | _COUNTS | _OF_QUOTAS
 CACHED_NAMES = 256
+_COUNTED = ("cpu", "memory")
 
 
 def is_huge_pages(name: str) -> bool:
@@ -110,3 +111,31 @@ def validate_requirements(resources: dict[str, Any] | None, path: str, errors: l
     named = {*limits, *requests}
     if any(is_huge_pages(name) for name in named) and not named & {"cpu", "memory"}:
         errors.append(forbidden(path, "HugePages require cpu or memory"))
+
+
+def qos_class(spec: dict[str, Any]) -> str:
+    requests: dict[str, int] = {}
+    limits: dict[str, int] = {}
+    is_guaranteed = True
+    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        resources = container.get("resources") or {}
+        _add(requests, resources.get("requests"))
+        limited = _add(limits, resources.get("limits"))
+        is_guaranteed = is_guaranteed and limited == len(_COUNTED)
+    if not requests and not limits:
+        return "BestEffort"
+    return "Guaranteed" if is_guaranteed and requests == limits else "Burstable"
+
+
+def _add(sums: dict[str, int], amounts: dict[str, Any] | None) -> int:
+    """How many of the counted resources are there, above zero."""
+    found = 0
+    for name in _COUNTED:
+        try:
+            nanos = quantity_of(amounts[name]).nanos if amounts and name in amounts else 0
+        except BadQuantity:  # validation refuses the Pod; its class does not matter
+            nanos = 0
+        if nanos > 0:
+            sums[name] = sums.get(name, 0) + nanos
+            found += 1
+    return found

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.kinds.images import pull_policy_of
+from applecart.embedded.kinds.pod_defaults import pull_policy_of
 
 DIGEST = "sha256:" + "a" * 64
 

@@ -1,7 +1,8 @@
 """How one kind behaves when it is written: what is filled in, what is kept, what is refused.
 
-The handlers do everything that all kinds share (names, metadata, generation, deletion) and ask these rules for the rest. Rules
-work on plain JSON documents and change only the new one, in place; they never read the store, so a rule is a pure decision.
+The handlers do everything that all kinds share (names, metadata, generation, deletion) and ask the kind's strategy for the
+rest. A strategy works on plain JSON documents and changes only the new one, in place; it never reads the store, so it is a
+pure decision.
 """
 
 from typing import Any
@@ -11,7 +12,7 @@ from applecart.embedded.field_errors import FieldError
 Document = dict[str, Any]
 
 
-class Rules:
+class Strategy:
     """The behaviour of a plain kind; a kind overrides what differs."""
 
     is_graceful = False  # deletion waits for somebody to confirm it (Pods)

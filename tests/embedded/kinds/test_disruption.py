@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from applecart.embedded.kinds.eviction import check_preconditions, delete_options, mark_evicted
+from applecart.embedded.kinds.disruption import check_preconditions, delete_options, mark_evicted
 from applecart.embedded.refusals import Refusal
 from tests.embedded.kinds.documents import pod
 

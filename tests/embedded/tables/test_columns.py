@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.tables.ages import age, custom_age, duration_text
+from applecart.embedded.tables.columns import age, custom_age, duration_text
 from tests.embedded.tables.documents import VALUES
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.kinds.secret import SecretRules, decoded_size_bytes
+from applecart.embedded.kinds.config import SecretStrategy, decoded_size_bytes
 from applecart.embedded.refusals import Refusal
-from tests.embedded.kinds.documents import core
-from tests.embedded.kinds.pipeline import created, decoded
+from tests.embedded.kinds.documents import core, created, decoded
 
 TYPES = [
     "Opaque",
@@ -58,10 +57,10 @@ def test_a_docker_config_must_be_a_json_object(content: str) -> None:
 def test_a_frozen_secret_may_change_its_labels_only() -> None:
     old = decoded(core("Secret", immutable=True, data={"a": "b2xk"}))
     changed: dict[str, Any] = {**old, "data": {"a": "bmV3"}, "immutable": False}
-    assert [error.field for error in SecretRules().validate_update(changed, old)] == ["immutable", "data"]
-    assert SecretRules().validate_update({**old, "metadata": {"labels": {"a": "b"}}}, old) == []
+    assert [error.field for error in SecretStrategy().validate_update(changed, old)] == ["immutable", "data"]
+    assert SecretStrategy().validate_update({**old, "metadata": {"labels": {"a": "b"}}}, old) == []
 
 
 def test_secrets_are_selected_by_type() -> None:
-    assert SecretRules().fields(decoded(core("Secret"))) == {"type": "Opaque"}
-    assert SecretRules().field_names() == {"type"}
+    assert SecretStrategy().fields(decoded(core("Secret"))) == {"type": "Opaque"}
+    assert SecretStrategy().field_names() == {"type"}

@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from applecart.clock import Clock
 from applecart.embedded.auth.token_claims import Bound, legacy_claims_for
 from applecart.embedded.auth.token_keys import TokenKeys
-from applecart.embedded.controllers.service_accounts.tokens import Sign
-from applecart.embedded.controllers.small_controllers import SmallControllers
+from applecart.embedded.controllers.registry import SmallControllers
+from applecart.embedded.controllers.service_accounts import Sign
 from applecart.embedded.server.server import running_api
 from applecart.embedded.store.log import MemoryLog
 from applecart.kube.client import Client

@@ -10,7 +10,7 @@ from applecart.api.core import Namespace
 from applecart.api.meta import Key, ObjectMeta
 from applecart.api.nodes import Node
 from applecart.clock import Clock
-from applecart.embedded.controllers.node_lifecycle.run import run_node_lifecycle
+from applecart.embedded.controllers.node_lifecycle.monitor import run_node_lifecycle
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
 from applecart.kubelet.node.advertised import Advertised

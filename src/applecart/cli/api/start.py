@@ -88,7 +88,7 @@ async def run(options: Options, clock: Clock) -> None:
         nodes = server.running.store.table("nodes")
         work: list[Work] = [partial(ends_with_its_disk, server), partial(watch_size, nodes.__len__)]
         if options.with_controllers:
-            from applecart.embedded.controllers.all_of_them import (
+            from applecart.embedded.controllers.registry import (
                 small_controllers,  # after it serves: nobody waits for their import
             )
 

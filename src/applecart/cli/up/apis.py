@@ -68,7 +68,7 @@ async def _embedded(options: Options, clock: Clock) -> AsyncIterator[RunningApi]
         client = Client(server.running.transport(), clock)
         names, work = _none("switched off")
         if has_controllers:
-            from applecart.embedded.controllers.all_of_them import small_controllers
+            from applecart.embedded.controllers.registry import small_controllers
 
             small = small_controllers(client, clock, server.authority.certificate_pem, server.keys, ends_events=True)
             names, work = ", ".join(one.name for one in small.controllers), (small.run,)
@@ -88,7 +88,7 @@ async def _binaries(options: Options, clock: Clock) -> AsyncIterator[RunningApi]
         names, work = _none("switched off")
         if options.controllers is not False:
             from applecart.embedded.auth.token_keys import TokenKeys
-            from applecart.embedded.controllers.all_of_them import small_controllers
+            from applecart.embedded.controllers.registry import small_controllers
 
             keys = TokenKeys.load(cluster.files.trust.token_keys)
             small = small_controllers(client, clock, cluster.ca_pem, keys)
@@ -108,9 +108,7 @@ async def _external(options: Options, clock: Clock) -> AsyncIterator[RunningApi]
     client = Client(transport, clock)
     names, work = _none("an external API has its own; --controllers runs ours where it has not")
     if options.controllers:
-        from applecart.embedded.controllers.all_of_them import small_controllers
-        from applecart.embedded.controllers.real_ones import real_controller_manager_runs
-        from applecart.embedded.controllers.scheduler.run import real_scheduler_runs
+        from applecart.embedded.controllers.registry import real_controller_manager_runs, real_scheduler_runs, small_controllers
 
         if await real_controller_manager_runs(client):
             names, work = _none("a kube-controller-manager is at work")

@@ -13,7 +13,7 @@ import pytest
 from applecart.api.core import ConfigMap, Namespace
 from applecart.api.meta import Key, ObjectMeta, OwnerReference
 from applecart.clock import Clock
-from applecart.embedded.controllers.garbage.run import run_garbage_collector
+from applecart.embedded.controllers.garbage.collector import run_garbage_collector
 from applecart.kube.client import Client
 from applecart.kube.patch import Merge
 from applecart.kube.transport import Request

@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from applecart.clock import Clock
 from applecart.embedded.auth.token_keys import TokenKeys
-from applecart.embedded.controllers.node_lifecycle.run import run_node_lifecycle
-from applecart.embedded.controllers.node_lifecycle.timing import Timing
+from applecart.embedded.controllers.node_lifecycle.heartbeats import Timing
+from applecart.embedded.controllers.node_lifecycle.monitor import run_node_lifecycle
 from applecart.embedded.server.server import running_api
 from applecart.embedded.store.log import MemoryLog
 from applecart.kube.client import Client

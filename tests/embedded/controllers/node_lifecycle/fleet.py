@@ -16,7 +16,7 @@ from applecart.api.meta import Key, ObjectMeta, micro_time
 from applecart.api.nodes import Node, NodeCondition
 from applecart.api.pods import Pod
 from applecart.clock import Clock
-from applecart.embedded.controllers.node_lifecycle.timing import Timing
+from applecart.embedded.controllers.node_lifecycle.heartbeats import Timing
 from applecart.errors import ApplecartError
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound

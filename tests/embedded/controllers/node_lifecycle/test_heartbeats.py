@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from applecart.clock import EPOCH
-from applecart.embedded.controllers.node_lifecycle.heartbeats import Heartbeats, Seen, seen
-from applecart.embedded.controllers.node_lifecycle.timing import Timing
+from applecart.embedded.controllers.node_lifecycle.heartbeats import Heartbeats, Seen, Timing, seen
 from tests.embedded.controllers.node_lifecycle.objects import lease, node
 
 TIMING = Timing()

@@ -10,8 +10,8 @@ import pytest
 from applecart.clock import Clock
 from applecart.embedded.binaries import flags
 from applecart.embedded.binaries.cluster import CONTROLLER_MANAGER, Options, RealCluster
-from applecart.embedded.controllers.node_lifecycle.run import run_node_lifecycle
-from applecart.embedded.controllers.node_lifecycle.timing import Timing
+from applecart.embedded.controllers.node_lifecycle.heartbeats import Timing
+from applecart.embedded.controllers.node_lifecycle.monitor import run_node_lifecycle
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from tests.embedded.controllers.node_lifecycle.conftest import World

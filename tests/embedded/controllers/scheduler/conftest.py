@@ -8,7 +8,7 @@ import pytest
 from applecart.api.meta import Key
 from applecart.api.pods import Pod
 from applecart.clock import Clock
-from applecart.embedded.controllers.scheduler.run import run_scheduler
+from applecart.embedded.controllers.scheduler.scheduler import run_scheduler
 from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.transport import Transport

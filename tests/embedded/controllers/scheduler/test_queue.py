@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from applecart.api.meta import Key
-from applecart.embedded.controllers.scheduler.queue import LONGEST_WAIT_S, Entry, Pending
-from applecart.embedded.controllers.scheduler.wants import Wants, wants_of
+from applecart.embedded.controllers.scheduler.queue import LONGEST_WAIT_S, Pending, PendingPod
+from applecart.embedded.controllers.scheduler.shape import Wants, wants_of
 from tests.embedded.controllers.scheduler.objects import pod
 
 
@@ -21,7 +21,7 @@ def pending(*all_wants: Wants) -> Pending:
     return queue
 
 
-def out(queue: Pending, now_s: float = 0.0) -> Entry:
+def out(queue: Pending, now_s: float = 0.0) -> PendingPod:
     entry = queue.next(now_s)
     assert entry is not None
     return entry
@@ -145,7 +145,7 @@ def test_an_attempt_that_was_overtaken_changes_nothing() -> None:
 
 
 def test_the_same_event_is_told_again_only_after_a_while() -> None:
-    entry = Entry(wants("a"))
+    entry = PendingPod(wants("a"))
     assert entry.is_worth_telling("no room", 10.0)
     assert not entry.is_worth_telling("no room", 11.0)
     assert entry.is_worth_telling("no nodes", 12.0)

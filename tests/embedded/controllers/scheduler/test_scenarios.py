@@ -9,7 +9,7 @@ import pytest
 
 from applecart.clock import Clock
 from applecart.embedded.binaries.cluster import SCHEDULER, Options, RealCluster
-from applecart.embedded.controllers.scheduler.run import run_scheduler
+from applecart.embedded.controllers.scheduler.scheduler import run_scheduler
 from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.connect import connect

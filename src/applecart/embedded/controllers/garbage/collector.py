@@ -1,39 +1,102 @@
 """Looks at one object at a time and carries out what its owners' fate means for it.
 
 Every write is made on the revision that was judged, and every deletion names the uid: an object that found a new owner
-meanwhile, or that took a deleted one's name, is left alone and judged again. Deletes nothing on hearsay: the object and every
-owner that counts as absent were just asked for (`owners.py`). A reference that cannot be judged leaves the object as it is.
+meanwhile, or that took a deleted one's name, is left alone and judged again. Deletes nothing on hearsay: absence is believed
+only after the API said so about exactly the object that a reference names, in the dependent's own namespace. A uid never comes
+back, so what was absent once is not asked again. A reference to a kind that the API does not serve cannot be judged and leaves
+the object as it is.
 """
 
+import asyncio
+from collections import OrderedDict
 from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
 import msgspec
 
-from applecart.api.meta import Object, OwnerReference
+from applecart.api.meta import Key, Object, OwnerReference
 from applecart.api.reasons import warning
 from applecart.clock import Clock
-from applecart.embedded.controllers.garbage.decide import Delete, Standing, Strip, plan, unblocked, without_owner
-from applecart.embedded.controllers.garbage.graph import FOREGROUND, ORPHAN, Graph, is_foreground, is_orphaning
-from applecart.embedded.controllers.garbage.owners import Owners, Unserved, WrongScope
+from applecart.embedded.controllers.garbage.decide import Delete, Standing, Strip, plan, standing_of, unblocked, without_owner
+from applecart.embedded.controllers.garbage.graph import FOREGROUND, ORPHAN, Graph, Monitors, is_foreground, is_orphaning
+from applecart.errors import Transient
 from applecart.kube.client import Client
 from applecart.kube.controller import Controller
+from applecart.kube.discovery import Discovery
 from applecart.kube.errors import NotFound
 from applecart.kube.events import Recorder
 from applecart.kube.finalizers import remove_finalizer
-from applecart.kube.metadata_only import MetadataClient, PartialObject
+from applecart.kube.informer import Tuning
+from applecart.kube.metadata_only import MetadataClient, PartialObject, metadata_kind
 from applecart.kube.patch import Merge
 from applecart.kube.results import DONE, WAIT, Result, again_in
 from applecart.kube.workqueue import WorkQueue
 from applecart.observe.logs import logger
+
+REMEMBERED_ABSENTEES = 500  # owners with many dependents are deleted one at a time; this is many of them
 
 WORKERS = 5  # deletions are calls that wait; more would only crowd out the others who share the API
 DEADLINE_S = 120.0  # orphaning thousands of dependents is the longest work
 LOOK_AGAIN = timedelta(seconds=30)  # at an owner whose end nobody tells us, because its kind cannot be watched
 INVALID_NAMESPACE: Final = warning("OwnerRefInvalidNamespace", "the owner is in another namespace, which counts as absent")
 
+COMPONENT = "garbage-collector-controller"
+
+
 log = logger(__name__)
+
+
+class Unserved(Transient):
+    """The owner's kind is not served, or not yet."""
+
+
+class WrongScope(Transient):
+    """The object is of the whole cluster and names an owner that lives in a namespace, which means nothing."""
+
+
+class Owners:
+    def __init__(self, client: Client, graph: Graph) -> None:
+        self.discovery = Discovery()
+        self._client = client
+        self._graph = graph
+        self._absentees: OrderedDict[tuple[str, OwnerReference], None] = OrderedDict()
+
+    async def standing(self, reference: OwnerReference, dependent: Object) -> tuple[Standing, bool]:
+        """How the owner is, and whether its end will be told to us."""
+        seen = self._graph.owner_of(reference, dependent)
+        if seen is not None:
+            return standing_of(seen), True
+        resource = self.discovery.find(reference.api_version, reference.kind)
+        if resource is None:
+            raise Unserved(
+                f"{dependent.resource.kind} {dependent.key} is owned by a {reference.kind} of {reference.api_version}, which "
+                "the API does not serve; it stays until that is known"
+            )
+        if resource.namespaced and not dependent.namespace:
+            raise WrongScope(f"{dependent.resource.kind} {dependent.key} names a {reference.kind} in a namespace as its owner")
+        key = Key(dependent.namespace if resource.namespaced else "", reference.name)
+        known = (key.namespace, reference)
+        if known in self._absentees:
+            return Standing.DANGLING, True
+        try:
+            owner = await self._client.get(metadata_kind(resource), key)
+        except NotFound:
+            owner = None
+        if owner is None or owner.uid != reference.uid:
+            self._remember(known)
+            return Standing.DANGLING, True
+        return standing_of(owner), False
+
+    def is_elsewhere(self, reference: OwnerReference, dependent: Object) -> bool:
+        """Whether an object with the owner's uid was seen in another namespace."""
+        found = self._graph.get(reference.uid)
+        return found is not None and found.namespace not in ("", dependent.namespace)
+
+    def _remember(self, absentee: tuple[str, OwnerReference]) -> None:
+        self._absentees[absentee] = None
+        if len(self._absentees) > REMEMBERED_ABSENTEES:
+            self._absentees.popitem(last=False)
 
 
 class Collector:
@@ -140,3 +203,24 @@ class Collector:
                 )
                 message = f'ownerRef {named} does not exist in namespace "{obj.namespace}"'
                 self._recorder.event(obj, INVALID_NAMESPACE.type, INVALID_NAMESPACE.name, message)
+
+
+async def run_garbage_collector(client: Client, clock: Clock, *, tuning: Tuning | None = None) -> None:
+    """Collect until cancelled."""
+    recorder = Recorder(client, COMPONENT, clock)
+    collector = Collector(client, recorder, clock)
+
+    def discovered(discovery: Discovery) -> None:
+        collector.owners.discovery = discovery
+        collector.kinds_changed()
+
+    monitors = Monitors(collector.client, collector.graph, collector.look_at, discovered, clock, tuning or Tuning())
+
+    async def collect() -> None:
+        # Before every kind was listed once, owners look absent and each would cost a question to the API.
+        await monitors.ready()
+        await collector.controller.run()
+
+    async with asyncio.TaskGroup() as group:
+        for work in (monitors.run(), recorder.run(), collect()):
+            group.create_task(work)

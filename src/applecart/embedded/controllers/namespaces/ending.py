@@ -1,37 +1,191 @@
 """Ends a deleted namespace: empties it round by round, says in its status how that goes, and lets it go when it is empty.
 
-The finalizer is taken only after a round that found nothing, knew every kind and met no refusal. Acts on the namespace as the
-API has it, never on a cached one: a namespace that was made again under the same name is not touched.
+Pods go first, each with its own grace, and nothing else goes before the last of them: what they use must outlive them. A kind
+that refuses is noted and the others go on; an API that does not answer at all ends the round, to be tried again. The finalizer
+is taken only after a round that found nothing, knew every kind and met no refusal. Acts on the namespace as the API has it,
+never on a cached one. The conditions are the real controller's, in its words.
 """
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from applecart.api.core import Namespace
-from applecart.api.meta import Key, instant
+from applecart.api.meta import Key, Object, Resource, instant
+from applecart.api.pods import Pod
 from applecart.clock import Clock
-from applecart.embedded.controllers.namespaces.conditions import Survey, conditions_after
-from applecart.embedded.controllers.namespaces.content import Content
+from applecart.embedded.times import stamp
 from applecart.kube.backoff import Backoff
 from applecart.kube.client import Client
-from applecart.kube.discovery import discover
-from applecart.kube.errors import NotFound
+from applecart.kube.discovery import Discovery, Served, discover
+from applecart.kube.errors import ApiError, MethodNotAllowed, NotFound, ServerFault
 from applecart.kube.informer import Informer
+from applecart.kube.metadata_only import MetadataClient, PartialObject, metadata_kind
 from applecart.kube.patch import Merge
-from applecart.kube.paths import object_path
+from applecart.kube.paths import collection_path, object_path
 from applecart.kube.results import DONE, Result, again_in
 from applecart.kube.transport import Request
 from applecart.observe.logs import logger
+
+DISCOVERY_FAILURE = "NamespaceDeletionDiscoveryFailure"
+PARSING_FAILURE = "NamespaceDeletionGroupVersionParsingFailure"
+CONTENT_FAILURE = "NamespaceDeletionContentFailure"
+CONTENT_REMAINING = "NamespaceContentRemaining"
+FINALIZERS_REMAINING = "NamespaceFinalizersRemaining"
+
+# What each says when there is nothing to tell: reason and message.
+WELL = {
+    DISCOVERY_FAILURE: ("ResourcesDiscovered", "All resources successfully discovered"),
+    PARSING_FAILURE: ("ParsedGroupVersions", "All legacy kube types successfully parsed"),
+    CONTENT_FAILURE: ("ContentDeleted", "All content successfully deleted, may be waiting on finalization"),
+    CONTENT_REMAINING: ("ContentRemoved", "All content successfully removed"),
+    FINALIZERS_REMAINING: ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+}
+
+Document = dict[str, Any]
+
+PODS = "pods"
+GRACE_S = 30  # of a Pod that says none
+_IN_BACKGROUND = msgspec.json.encode({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"})
 
 FINALIZER = "kubernetes"
 TERMINATING = "Terminating"
 # A Pod's end or somebody's finalizer is waited for: soon at first, then about as often as kube-controller-manager looks.
 PACE = Backoff(first_s=0.5, longest_s=10.0)
 
-Document = dict[str, Any]
 log = logger(__name__)
+
+
+class Survey(msgspec.Struct, frozen=True):
+    """What a round of deletion found."""
+
+    unknown: tuple[str, ...] = ()  # groups with versions of which nothing is known
+    failures: tuple[str, ...] = ()
+    remaining: Mapping[tuple[str, str], int] = {}  # by plural and group
+    finalizers: Mapping[str, int] = {}  # on how many of them
+
+    @property
+    def is_clear(self) -> bool:
+        return not (self.unknown or self.failures or self.remaining)
+
+
+def conditions_after(survey: Survey, known: Sequence[Document], now: datetime) -> list[Document]:
+    """The conditions of the status from now on; equal to the known ones when nothing changed."""
+    told = _told(survey)
+    conditions = list(known)
+    for kind, (well_reason, well_message) in WELL.items():
+        status = "True" if kind in told else "False"
+        reason, message = told.get(kind, (well_reason, well_message))
+        said = {"type": kind, "status": status, "reason": reason, "message": message}
+        place = next((number for number, old in enumerate(conditions) if old.get("type") == kind), None)
+        if place is None:
+            conditions.append({**said, "lastTransitionTime": stamp(now)})
+        else:
+            old = conditions[place]
+            moved = {} if old.get("status") == status else {"lastTransitionTime": stamp(now)}
+            conditions[place] = {**old, **said, **moved}
+    return conditions
+
+
+def _told(survey: Survey) -> dict[str, tuple[str, str]]:
+    """The conditions that are true, with reason and message."""
+    told: dict[str, tuple[str, str]] = {}
+    if survey.unknown:
+        stale = ", ".join(f"{version}: stale GroupVersion discovery: {version}" for version in survey.unknown)
+        message = (
+            f"Discovery failed for some groups, {len(survey.unknown)} failing: "
+            f"unable to retrieve the complete list of server APIs: {stale}"
+        )
+        told[DISCOVERY_FAILURE] = ("DiscoveryFailed", message)
+    if survey.failures:
+        failed = ", ".join(sorted(survey.failures))
+        message = f"Failed to delete all resource types, {len(survey.failures)} remaining: {failed}"
+        told[CONTENT_FAILURE] = ("ContentDeletionFailed", message)
+    if survey.remaining:
+        counts = sorted(
+            f"{plural}.{group} has {count} resource instances" for (plural, group), count in survey.remaining.items()
+        )
+        told[CONTENT_REMAINING] = ("SomeResourcesRemain", f"Some resources are remaining: {', '.join(counts)}")
+    if survey.finalizers:
+        counts = sorted(f"{name} in {count} resource instances" for name, count in survey.finalizers.items())
+        message = f"Some content in the namespace has finalizers remaining: {', '.join(counts)}"
+        told[FINALIZERS_REMAINING] = ("SomeFinalizersRemain", message)
+    return told
+
+
+def deletable(discovery: Discovery) -> list[Served]:
+    """The kinds to empty, Pods first."""
+    found = [one for one in discovery.preferred() if one.resource.namespaced and one.allows("delete")]
+    return sorted(found, key=lambda one: one.resource.label != PODS)
+
+
+def longest_grace_s(pods: Sequence[Pod]) -> int:
+    """How long the slowest of the Pods that still run may take to end."""
+    return max((pod.spec.termination_grace_period_seconds or GRACE_S for pod in pods if not pod.is_terminal), default=0)
+
+
+class Content:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._metadata = MetadataClient.of(client)
+
+    async def delete(self, namespace: str, discovery: Discovery, deleted_for_s: float) -> Survey:
+        """One round. `deleted_for_s` is how long ago the namespace was deleted: Pods are given their grace from there."""
+        failures: list[str] = []
+        remaining: dict[tuple[str, str], int] = {}
+        finalizers: Counter[str] = Counter()
+        for served in deletable(discovery):
+            resource = served.resource
+            try:
+                is_patient = resource.label == PODS and await self._is_within_grace(namespace, deleted_for_s)
+                left = await self._empty(served, namespace)
+            except (NotFound, MethodNotAllowed):
+                continue  # the kind went away, or cannot be deleted in spite of what it says
+            except ServerFault:
+                raise
+            except ApiError as error:
+                failures.append(str(error))
+                continue
+            if left:
+                remaining[resource.plural, resource.group] = len(left)
+                held = Counter(name for obj in left for name in obj.metadata.finalizers)
+                finalizers += held
+                if not held and not is_patient:
+                    failures.append(unexpected(namespace, resource))
+                if resource.label == PODS:
+                    break
+        return Survey(discovery.unknown, tuple(failures), remaining, dict(finalizers))
+
+    async def _is_within_grace(self, namespace: str, deleted_for_s: float) -> bool:
+        return deleted_for_s < longest_grace_s(await self._client.list(Pod, namespace))
+
+    async def _empty(self, served: Served, namespace: str) -> Sequence[Object]:
+        """Delete all objects of a kind; those that are still there."""
+        kind = metadata_kind(served.resource)
+        can_list = served.allows("list")
+        found = await self._metadata.list(kind, namespace) if can_list else []
+        if can_list and not found:
+            return []
+        if served.allows("deletecollection"):
+            path = collection_path(served.resource, namespace)
+            await self._metadata.call(Request("DELETE", path, body=_IN_BACKGROUND))
+        else:
+            await self._delete_each(found)
+        return await self._metadata.list(kind, namespace) if can_list else []
+
+    async def _delete_each(self, found: Sequence[PartialObject]) -> None:
+        for obj in found:
+            with suppress(NotFound):
+                await self._metadata.delete(type(obj), obj.key, propagation="Background")
+
+
+def unexpected(namespace: str, resource: Resource) -> str:
+    where = f"{resource.group}/{resource.version}, Resource={resource.plural}"
+    return f"unexpected items still remain in namespace: {namespace} for gvr: {where}"
 
 
 class Ending:

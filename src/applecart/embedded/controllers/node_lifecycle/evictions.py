@@ -5,19 +5,19 @@ begin it anew, so an outage of the control plane never evicts anybody (I12). Bef
 must show that the taint still stands. Only asks for the deletion, with the Pod's own grace: finalizers are others' work (I5).
 """
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 from applecart.api.events import NORMAL
 from applecart.api.meta import Key
-from applecart.api.nodes import Node
+from applecart.api.nodes import Node, Taint
 from applecart.api.pods import Pod
+from applecart.api.scheduling import Toleration
 from applecart.clock import Clock
-from applecart.embedded.controllers.node_lifecycle.heartbeats import Heartbeats
-from applecart.embedded.controllers.node_lifecycle.nodes import BY_NODE
-from applecart.embedded.controllers.node_lifecycle.taints import taints_that_evict, taints_that_still_evict
-from applecart.embedded.controllers.node_lifecycle.timing import Timing
-from applecart.embedded.controllers.node_lifecycle.tolerance import FOREVER, tolerated_s
-from applecart.embedded.controllers.pod_garbage.removal import delete_pod, disrupted, write_pod_status
+from applecart.embedded.controllers.node_lifecycle.heartbeats import Heartbeats, Timing
+from applecart.embedded.controllers.node_lifecycle.nodes import BY_NODE, taints_that_evict, taints_that_still_evict
+from applecart.embedded.controllers.pod_garbage import delete_pod, disrupted, write_pod_status
+from applecart.embedded.controllers.scheduler.fit import is_tolerated
 from applecart.kube.cache import Change
 from applecart.kube.client import Client
 from applecart.kube.controller import Controller
@@ -28,13 +28,33 @@ from applecart.kube.results import DONE, Result, again_in
 from applecart.kube.workqueue import WorkQueue
 from applecart.observe.logs import logger
 
+FOREVER = None
+
 WORKERS = 8  # Pods at a time; most of the work is waiting for the API
 TICK_S = 0.001  # a rest of time so short that a timer for it might not move a clock
 REASON = "DeletionByTaintManager"
 MESSAGE = "Taint manager: deleting due to NoExecute taint"
 EVENT = "TaintManagerEviction"
 
+
 log = logger(__name__)
+
+
+def tolerated_s(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> float | None:
+    """Seconds from when the taints were seen; 0 when one is not tolerated at all, FOREVER when nothing limits the stay.
+
+    The first toleration that matches a taint speaks for it, and the shortest of them for the Pod.
+    """
+    tolerations = tuple(tolerations)
+    shortest: float | None = FOREVER
+    for taint in taints:
+        used = next((toleration for toleration in tolerations if is_tolerated(taint, (toleration,))), None)
+        if used is None:
+            return 0.0
+        if used.toleration_seconds is not None:
+            limit_s = float(max(0, used.toleration_seconds))
+            shortest = limit_s if shortest is None else min(shortest, limit_s)
+    return shortest
 
 
 class Evictions:

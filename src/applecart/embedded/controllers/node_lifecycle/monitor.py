@@ -3,31 +3,106 @@
 A look waits until the API can be read: the watches are open (`Informer.following`) and a small live read is answered in time,
 which a connection that died unnoticed cannot fake. While that is not so no look happens and no silence counts, and the first
 look afterwards treats everybody as after a restart (I12). Only decides and queues; `nodes.py` and `evictions.py` act.
+
+When no Node is ready, the fault is ours or the network's: nobody is moved. When more than half of a zone is lost, a small zone
+stops and a large one goes on slowly. Else lost Nodes are taken one by one at a steady rate. The thresholds are the real
+controller's.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import aclosing
+
+import msgspec
 
 from applecart.api.coordination import Lease
 from applecart.api.events import NORMAL
 from applecart.api.meta import Key
 from applecart.api.nodes import Node
+from applecart.api.pods import Pod
 from applecart.clock import Clock
-from applecart.embedded.controllers.node_lifecycle.disruption import Outlook, Turns, outlook, zone_of
-from applecart.embedded.controllers.node_lifecycle.heartbeats import Heartbeats, seen
-from applecart.embedded.controllers.node_lifecycle.nodes import LEASES
-from applecart.embedded.controllers.node_lifecycle.taints import is_told_to_leave, lost_key
-from applecart.embedded.controllers.node_lifecycle.timing import Timing
-from applecart.embedded.controllers.node_lifecycle.verdict import was_ready
+from applecart.embedded.controllers.node_lifecycle.evictions import Evictions
+from applecart.embedded.controllers.node_lifecycle.heartbeats import Heartbeats, Timing, seen
+from applecart.embedded.controllers.node_lifecycle.nodes import (
+    BY_NODE,
+    LEASES,
+    NodeKeeper,
+    by_node,
+    is_told_to_leave,
+    lost_key,
+    was_ready,
+)
 from applecart.errors import ApplecartError
 from applecart.kube.cache import Change
 from applecart.kube.client import Client
+from applecart.kube.controller import Controller
 from applecart.kube.events import Recorder
-from applecart.kube.informer import Informer
+from applecart.kube.informer import Informer, Tuning
+from applecart.kube.workqueue import WorkQueue
 from applecart.observe.logs import logger
 
+REGION_LABEL = "topology.kubernetes.io/region"
+ZONE_LABEL = "topology.kubernetes.io/zone"
+OLD_REGION_LABEL = "failure-domain.beta.kubernetes.io/region"
+OLD_ZONE_LABEL = "failure-domain.beta.kubernetes.io/zone"
+NOT_COUNTED_LABEL = "node.kubernetes.io/exclude-disruption"
+UNHEALTHY_SHARE = 0.55
+FEW = 2  # lost Nodes that never make a zone suspicious, whatever share they are
+LARGE_ZONE = 50  # Nodes; below that a zone that is mostly lost is left alone
+
+Zone = tuple[str, str]
+
+WORKERS = 8  # Nodes at a time; most of the work is waiting for the API
+NODE_COMPONENT = "node-controller"
+EVICTION_COMPONENT = "taint-eviction-controller"
+
+
 log = logger(__name__)
+
+
+class Outlook(msgspec.Struct, frozen=True):
+    """How the fleet looks: no Node is ready anywhere, or how many lost Nodes a second each zone may give up."""
+
+    is_dark: bool
+    nodes_per_s: dict[Zone, float] = {}
+
+
+def zone_of(node: Node) -> Zone:
+    labels = node.labels
+    region = labels.get(OLD_REGION_LABEL, labels.get(REGION_LABEL, ""))
+    return region, labels.get(OLD_ZONE_LABEL, labels.get(ZONE_LABEL, ""))
+
+
+def outlook(nodes: Iterable[tuple[Node, bool]], timing: Timing) -> Outlook:
+    """From all Nodes and whether each is ready."""
+    counts: dict[Zone, tuple[int, int]] = {}
+    for node, is_ready in nodes:
+        if NOT_COUNTED_LABEL not in node.labels:
+            ready, lost = counts.get(zone_of(node), (0, 0))
+            counts[zone_of(node)] = (ready + is_ready, lost + (not is_ready))
+    is_dark = not any(ready for ready, _ in counts.values())
+    return Outlook(is_dark, {zone: _rate(ready, lost, timing) for zone, (ready, lost) in counts.items()})
+
+
+def _rate(ready: int, lost: int, timing: Timing) -> float:
+    is_partly_lost = ready > 0 and lost > FEW and lost / (ready + lost) >= UNHEALTHY_SHARE
+    if not is_partly_lost:
+        return timing.nodes_per_s  # also in a zone that is wholly lost while others live: its Pods have somewhere to go
+    return timing.slow_nodes_per_s if ready + lost > LARGE_ZONE else 0.0
+
+
+class Turns:
+    """Lets one Node at a time go, at the rate of its zone."""
+
+    def __init__(self) -> None:
+        self._last_s: dict[Zone, float] = {}
+
+    def take(self, zone: Zone, nodes_per_s: float, now_s: float) -> bool:
+        last_s = self._last_s.get(zone)
+        if nodes_per_s <= 0 or (last_s is not None and now_s - last_s < 1 / nodes_per_s):
+            return False
+        self._last_s[zone] = now_s
+        return True
 
 
 class Monitor:
@@ -128,3 +203,36 @@ class Monitor:
         elif change.new is None and change.old is not None:
             text = f"Node {name} event: Removing Node {name} from Controller"
             self._recorder.event(change.old, NORMAL, "RemovingNode", text)
+
+
+async def run_node_lifecycle(
+    client: Client, clock: Clock, *, timing: Timing | None = None, tuning: Tuning | None = None
+) -> None:
+    """Keep Nodes until cancelled."""
+    timing = timing or Timing()
+    tuning = tuning or Tuning()
+    nodes = Informer(client, Node, tuning=tuning)
+    leases = Informer(client, Lease, LEASES, tuning=tuning)
+    pods = Informer(client, Pod, indexes={BY_NODE: by_node}, tuning=tuning)
+    of_nodes = Recorder(client, NODE_COMPONENT, clock)
+    of_evictions = Recorder(client, EVICTION_COMPONENT, clock)
+    heartbeats = Heartbeats(timing)
+    monitor = Monitor(client, nodes, leases, heartbeats, of_nodes, clock, timing)
+    keeper = NodeKeeper(client, nodes, pods, heartbeats, monitor.may_execute, of_nodes, clock)
+    evictions = Evictions(client, nodes, pods, heartbeats, of_evictions, clock, timing)
+    queue: WorkQueue[Key] = WorkQueue(clock)
+    controller = Controller("nodes", keeper.reconcile, queue, clock, workers=WORKERS, deadline_s=timing.deadline_s)
+    controller.watch(nodes, when=lambda change: change.new is not None and keeper.has_work(change.new))
+
+    def queue_those_with_work() -> None:
+        for node in nodes:
+            if keeper.has_work(node):
+                controller.queue.add(node.key)
+
+    async with asyncio.TaskGroup() as group:
+        for work in (nodes.run(), leases.run(), pods.run(), of_nodes.run(), of_evictions.run()):
+            group.create_task(work)
+        await pods.synced()  # before that no Pod could be marked
+        group.create_task(controller.run())
+        group.create_task(evictions.controller.run())
+        group.create_task(monitor.run(evictions.restart, queue_those_with_work))

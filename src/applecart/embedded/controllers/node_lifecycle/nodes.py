@@ -1,36 +1,157 @@
 """Brings one Node's conditions and taints, and the readiness of its Pods, in line with what is known of its agent.
 
 A Node is declared lost only after a live read says the same as the cache: a watch that silently stopped must not cost a
-healthy host its Pods (I12). Decisions are in `verdict.py` and `taints.py`; who is silent and who may be given up is decided by
-`monitor.py`. Never deletes a Pod and never touches a Node's finalizers.
+healthy host its Pods (I12). The words are the real controller's. NoSchedule follows every condition at once; NoExecute, which
+makes Pods leave, follows Ready only, and only when `monitor.py` grants it. Taints of anybody else are kept. Every write names
+the revision it was decided on. Never deletes a Pod and never touches a Node's finalizers.
 """
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+import msgspec
+
+from applecart.api.conditions import DISK_PRESSURE, MEMORY_PRESSURE, NETWORK_UNAVAILABLE, PID_PRESSURE, READY
 from applecart.api.coordination import Lease
 from applecart.api.events import NORMAL, WARNING
 from applecart.api.meta import Key
-from applecart.api.nodes import Node
-from applecart.api.pods import Pod
+from applecart.api.nodes import Node, NodeCondition, Taint
+from applecart.api.pods import Pod, PodCondition
 from applecart.clock import Clock
 from applecart.embedded.controllers.node_lifecycle.heartbeats import Heartbeats, seen
-from applecart.embedded.controllers.node_lifecycle.taints import wanted_taints
-from applecart.embedded.controllers.node_lifecycle.verdict import lost_conditions, unready_condition, was_ready
-from applecart.embedded.controllers.node_lifecycle.writes import write_conditions, write_taints
-from applecart.embedded.controllers.pod_garbage.removal import write_pod_status
+from applecart.embedded.controllers.pod_garbage import write_pod_status
 from applecart.kube.client import Client
+from applecart.kube.conditions import FALSE, TRUE, UNKNOWN
 from applecart.kube.errors import Conflict, NotFound
 from applecart.kube.events import Recorder
 from applecart.kube.informer import Informer
+from applecart.kube.patch import Merge, Strategic
 from applecart.kube.results import DONE, Result, again_in
 from applecart.observe.logs import logger
+
+KEPT_BY_THE_AGENT = (READY, MEMORY_PRESSURE, DISK_PRESSURE, PID_PRESSURE)
+STOPPED_REASON, STOPPED = "NodeStatusUnknown", "Kubelet stopped posting node status."
+NEVER_REASON, NEVER = "NodeStatusNeverUpdated", "Kubelet never posted node status."
+
+NO_SCHEDULE = "NoSchedule"
+NO_EXECUTE = "NoExecute"
+NOT_READY = "node.kubernetes.io/not-ready"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+_OF_CONDITION = {
+    (READY, FALSE): NOT_READY,
+    (READY, UNKNOWN): UNREACHABLE,
+    (MEMORY_PRESSURE, TRUE): "node.kubernetes.io/memory-pressure",
+    (DISK_PRESSURE, TRUE): "node.kubernetes.io/disk-pressure",
+    (PID_PRESSURE, TRUE): "node.kubernetes.io/pid-pressure",
+    (NETWORK_UNAVAILABLE, TRUE): "node.kubernetes.io/network-unavailable",
+}
+_KEPT_HERE = frozenset({(key, NO_SCHEDULE) for key in (*_OF_CONDITION.values(), UNSCHEDULABLE)}) | {
+    (NOT_READY, NO_EXECUTE),
+    (UNREACHABLE, NO_EXECUTE),
+}
 
 LEASES = "kube-node-lease"  # the namespace where agents renew
 BY_NODE = "node"  # index of Pods
 A_MOMENT = timedelta(seconds=1)  # the watch brings the change sooner
 
+
 log = logger(__name__)
+
+
+def readiness(node: Node) -> str:
+    """The status of Ready; empty when nobody ever wrote one."""
+    ready = node.condition(READY)
+    return ready.status if ready is not None else ""
+
+
+def lost_conditions(node: Node, now: datetime) -> list[NodeCondition]:
+    """The conditions to write when nothing is heard of the agent; none when all say so already."""
+    at = now.replace(microsecond=0)
+    changed = []
+    for type_ in KEPT_BY_THE_AGENT:
+        known = node.condition(type_)
+        if known is None:
+            changed.append(_never(type_, node, at))
+        elif known.status != UNKNOWN:
+            changed.append(
+                msgspec.structs.replace(known, status=UNKNOWN, reason=STOPPED_REASON, message=STOPPED, last_transition_time=at)
+            )
+    return changed
+
+
+def _never(type_: str, node: Node, at: datetime) -> NodeCondition:
+    return NodeCondition(
+        type=type_,
+        status=UNKNOWN,
+        reason=NEVER_REASON,
+        message=NEVER,
+        last_heartbeat_time=node.metadata.creation_timestamp,
+        last_transition_time=at,
+    )
+
+
+def unready_condition(pod: Pod, now: datetime) -> PodCondition | None:
+    """Ready=False for a Pod that still claims another readiness on a lost Node; None when there is nothing to write."""
+    ready = pod.condition(READY)
+    if ready is None or ready.status == FALSE:
+        return None
+    return msgspec.structs.replace(ready, status=FALSE, last_transition_time=now.replace(microsecond=0))
+
+
+def was_ready(node: Node) -> bool:
+    return readiness(node) == TRUE
+
+
+def wanted_taints(node: Node, *, may_execute: bool, now: datetime) -> tuple[Taint, ...]:
+    """All taints of the Node as they should be; the Node's own tuple when nothing has to change."""
+    wanted = [(key, NO_SCHEDULE) for key in _keys_of_conditions(node)]
+    if node.spec.unschedulable:
+        wanted.append((UNSCHEDULABLE, NO_SCHEDULE))
+    lost = lost_key(node)
+    if lost and may_execute:
+        wanted.append((lost, NO_EXECUTE))
+    kept = tuple(taint for taint in node.spec.taints if (_id := (taint.key, taint.effect)) not in _KEPT_HERE or _id in wanted)
+    there = {(taint.key, taint.effect) for taint in kept}
+    at = now.replace(microsecond=0)
+    new = tuple(Taint(key=key, effect=effect, time_added=at) for key, effect in wanted if (key, effect) not in there)
+    return node.spec.taints if not new and len(kept) == len(node.spec.taints) else (*kept, *new)
+
+
+def lost_key(node: Node) -> str:
+    """The key of the taint that makes Pods leave; empty while the Node is ready or never said."""
+    return _OF_CONDITION.get((READY, readiness(node)), "")
+
+
+def is_told_to_leave(node: Node) -> bool:
+    """Whether the Node has one of our taints that make Pods leave."""
+    return any(taint.effect == NO_EXECUTE and taint.key in (NOT_READY, UNREACHABLE) for taint in node.spec.taints)
+
+
+def taints_that_evict(node: Node) -> tuple[Taint, ...]:
+    return tuple(taint for taint in node.spec.taints if taint.effect == NO_EXECUTE)
+
+
+def taints_that_still_evict(node: Node) -> tuple[Taint, ...]:
+    """Without ours on a Node that is ready: they are about to go, and nobody may leave for them any more."""
+    is_ready = readiness(node) == TRUE
+    return tuple(taint for taint in taints_that_evict(node) if not (is_ready and taint.key in (NOT_READY, UNREACHABLE)))
+
+
+def _keys_of_conditions(node: Node) -> list[str]:
+    found = (_OF_CONDITION.get((condition.type, condition.status)) for condition in node.status.conditions)
+    return [key for key in found if key]
+
+
+async def write_conditions(client: Client, node: Node, conditions: list[NodeCondition]) -> Node:
+    body = {"status": {"conditions": msgspec.to_builtins(conditions)}}
+    return await client.patch_status(Node, node.key, Strategic(body), if_revision=node.revision)
+
+
+async def write_taints(client: Client, node: Node, taints: tuple[Taint, ...]) -> Node:
+    # The whole list: a strategic merge would join two effects of one key into one taint.
+    body = {"spec": {"taints": msgspec.to_builtins(taints) or None}}
+    return await client.patch(Node, node.key, Merge(body), if_revision=node.revision)
 
 
 def by_node(pod: Pod) -> tuple[str, ...]:

@@ -1,21 +1,72 @@
-"""Which node a Pod gets, or the sentence why none.
+"""Which node a Pod gets, or the sentence why none, as the real scheduler words it.
 
 Pods come in few shapes, so what only depends on shape and facts is judged once and kept until a Node changes; a decision then
 walks the liked nodes only and stops at the first group with room. A refusal is kept until anything changes: a thousand Pods
 that wait for the same full fleet cost one judgement. Pure: the same fleet and Pod give the same answer.
+
+A refusal reads `0/3 nodes are available: 1 Too many pods, 2 node(s) had untolerated taint(s). ...`: the reasons with how many
+nodes gave each, sorted as text. This scheduler never evicts a Pod for another (I7), so the second half only says
+whether evicting could have helped at all.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
 
 import msgspec
 
-from applecart.embedded.controllers.scheduler import messages
-from applecart.embedded.controllers.scheduler.filter import has_room, refused_by_facts, refuses_all, shortage
-from applecart.embedded.controllers.scheduler.score import Liking, emptiness, liking
-from applecart.embedded.controllers.scheduler.state import Fleet, NodeRoom
-from applecart.embedded.controllers.scheduler.wants import Shape
+from applecart.embedded.controllers.scheduler.fit import (
+    Liking,
+    emptiness,
+    has_room,
+    liking,
+    refused_by_facts,
+    refuses_all,
+    shortage,
+)
+from applecart.embedded.controllers.scheduler.fleet import Fleet, NodeRoom
+from applecart.embedded.controllers.scheduler.shape import Shape
+
+NO_NODES = "no nodes available to schedule pods"
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+NO_VICTIMS = "No preemption victims found for incoming pod"
+NO_CLAIMS = "no new claims to deallocate"  # the real one looks for devices to take back first; there are none here
+NEVER_PREEMPTS = "not eligible due to preemptionPolicy=Never."
+GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 KEPT_SHAPES = 256  # a fleet has tens; more only costs judging again
+
+
+def unschedulable(node_count: int, reasons: Iterable[str], held_by_pods: int, *, may_preempt: bool) -> str:
+    """No node fits. `held_by_pods` nodes lack only what other Pods hold."""
+    if node_count == 0:
+        return NO_NODES
+    return f"{_available(node_count)} {_histogram(Counter(reasons))}. {_preemption(node_count, held_by_pods, may_preempt)}"
+
+
+def refused_everywhere(node_count: int, why: str, *, may_preempt: bool) -> str:
+    """The Pod itself is why no node fits."""
+    if node_count == 0:
+        return NO_NODES
+    return f"{_available(node_count)} {why}. {_preemption(node_count, 0, may_preempt)}"
+
+
+def assigned(namespace: str, name: str, node: str) -> str:
+    return f"Successfully assigned {namespace}/{name} to {node}"
+
+
+def _preemption(node_count: int, held_by_pods: int, may_preempt: bool) -> str:
+    if not may_preempt:
+        return f"{NO_CLAIMS}, preemption: {NEVER_PREEMPTS}"
+    verdicts = Counter({NO_VICTIMS: held_by_pods, NOT_HELPFUL: node_count - held_by_pods})
+    return f"{NO_CLAIMS}, preemption: {_available(node_count)} {_histogram(verdicts)}."
+
+
+def _available(node_count: int) -> str:
+    return f"0/{node_count} nodes are available:"
+
+
+def _histogram(reasons: Counter[str]) -> str:
+    return ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items() if count > 0))
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -87,8 +138,8 @@ class Decider:
         allowed = [room for group in judged.liked for room in group]
         node_count = len(allowed) + len(judged.reasons)
         if why := refuses_all(shape):
-            return messages.refused_everywhere(node_count, why, may_preempt=shape.may_preempt)
+            return refused_everywhere(node_count, why, may_preempt=shape.may_preempt)
         short = [found for room in allowed if (found := shortage(shape, room)) is not None]
         reasons = [*judged.reasons, *(reason for found in short for reason in found.reasons)]
         held_by_pods = sum(found.is_held_by_pods for found in short)
-        return messages.unschedulable(node_count, reasons, held_by_pods, may_preempt=shape.may_preempt)
+        return unschedulable(node_count, reasons, held_by_pods, may_preempt=shape.may_preempt)

@@ -15,7 +15,7 @@ from enum import Enum
 import msgspec
 
 from applecart.api.meta import Key
-from applecart.embedded.controllers.scheduler.wants import Rank, Shape, Wants
+from applecart.embedded.controllers.scheduler.shape import Rank, Shape, Wants
 from applecart.kube.keyed_heap import KeyedHeap
 
 FIRST_BACKOFF_S = 1.0
@@ -31,7 +31,7 @@ class Standing(Enum):
     FAILED = "failed"  # the API was in the way: room does not help, time does
 
 
-class Entry(msgspec.Struct):
+class PendingPod(msgspec.Struct):
     wants: Wants
     standing: Standing = Standing.READY
     attempts: int = 0  # in vain
@@ -54,7 +54,7 @@ class Pending:
     """Pods without a node."""
 
     def __init__(self) -> None:
-        self._entries: dict[Key, Entry] = {}
+        self._entries: dict[Key, PendingPod] = {}
         self._ready: list[Rank] = []  # sorted; a rank ends in the Pod's key, so no two are equal
         self._waiting: dict[Shape, list[Rank]] = {}  # sorted
         self._due: KeyedHeap[Key] = KeyedHeap()  # by when time alone makes them ready
@@ -62,7 +62,7 @@ class Pending:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get(self, key: Key) -> Entry | None:
+    def get(self, key: Key) -> PendingPod | None:
         return self._entries.get(key)
 
     def put(self, wants: Wants) -> None:
@@ -72,7 +72,7 @@ class Pending:
             return
         if known is not None:
             self.drop(wants.key)
-        self._entries[wants.key] = Entry(wants)
+        self._entries[wants.key] = PendingPod(wants)
         insort(self._ready, wants.rank)
 
     def drop(self, key: Key) -> None:
@@ -85,12 +85,12 @@ class Pending:
         if was_on_its_way:
             self._wake_next(entry.wants.shape)  # the room that it was woken for may still be there
 
-    def done(self, entry: Entry) -> None:
+    def done(self, entry: PendingPod) -> None:
         """An attempt ended well. Another Pod that took the name meanwhile stays."""
         if self._entries.get(entry.wants.key) is entry:
             self.drop(entry.wants.key)
 
-    def next(self, now_s: float) -> Entry | None:
+    def next(self, now_s: float) -> PendingPod | None:
         """The first in rank of those that are ready; it is out until `done`, `waits` or `failed`."""
         while (due_s := self._due.first_order()) is not None and due_s <= now_s:
             self._make_ready(self._entries[self._due.pop()])
@@ -105,7 +105,7 @@ class Pending:
         due_s = self._due.first_order()
         return None if due_s is None else max(0.0, due_s - now_s)
 
-    def waits(self, entry: Entry, now_s: float) -> None:
+    def waits(self, entry: PendingPod, now_s: float) -> None:
         """It fits nowhere."""
         if not self._is_tried(entry):
             return
@@ -114,7 +114,7 @@ class Pending:
         insort(self._waiting.setdefault(entry.wants.shape, []), entry.wants.rank)
         self._due.put(entry.wants.key, now_s + LONGEST_WAIT_S)
 
-    def failed(self, entry: Entry, now_s: float) -> None:
+    def failed(self, entry: PendingPod, now_s: float) -> None:
         """The attempt came to no end. One that waits already goes on waiting, but what should be said about it was not."""
         if self._is_tried(entry):
             entry.attempts += 1
@@ -137,11 +137,11 @@ class Pending:
                 if due_s < (self._due.order_of(rank.key) or due_s):
                     self._due.put(rank.key, due_s)
 
-    def _is_tried(self, entry: Entry) -> bool:
+    def _is_tried(self, entry: PendingPod) -> bool:
         """Whether nobody replaced or dropped the entry while it was out."""
         return self._entries.get(entry.wants.key) is entry and entry.standing is Standing.TRIED
 
-    def _make_ready(self, entry: Entry) -> None:
+    def _make_ready(self, entry: PendingPod) -> None:
         self._leave(entry)
         entry.standing = Standing.READY
         insort(self._ready, entry.wants.rank)
@@ -150,7 +150,7 @@ class Pending:
         if ranks := self._waiting.get(shape):
             self._make_ready(self._entries[ranks[0].key])
 
-    def _leave(self, entry: Entry) -> None:
+    def _leave(self, entry: PendingPod) -> None:
         rank, shape = entry.wants.rank, entry.wants.shape
         self._due.discard(rank.key)
         if entry.standing is Standing.READY:

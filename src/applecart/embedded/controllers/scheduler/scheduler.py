@@ -7,32 +7,105 @@ something changed that helps. Never evicts a Pod (I7) and never touches one that
 """
 
 import asyncio
+from datetime import datetime
 
-from applecart.api.meta import Key
+import msgspec
+
+from applecart.api.conditions import POD_SCHEDULED
+from applecart.api.meta import Key, ObjectMeta
 from applecart.api.nodes import Node, RuntimeClass
-from applecart.api.pods import Pod
+from applecart.api.pods import Binding, ObjectReference, Pod, PodCondition
 from applecart.api.reasons import upstream
 from applecart.clock import Clock
-from applecart.embedded.controllers.scheduler import messages
-from applecart.embedded.controllers.scheduler.decide import Decider
-from applecart.embedded.controllers.scheduler.node_facts import facts_of
-from applecart.embedded.controllers.scheduler.queue import Entry, Pending
-from applecart.embedded.controllers.scheduler.requests import host_ports_of
-from applecart.embedded.controllers.scheduler.state import Fleet
-from applecart.embedded.controllers.scheduler.wants import Wants, amounts_taken, wants_of
-from applecart.embedded.controllers.scheduler.writes import bind, explain
-from applecart.errors import ApplecartError
+from applecart.embedded.controllers.scheduler.decide import GATED, Decider, assigned
+from applecart.embedded.controllers.scheduler.fit import fits
+from applecart.embedded.controllers.scheduler.fleet import Fleet, facts_of
+from applecart.embedded.controllers.scheduler.queue import Pending, PendingPod
+from applecart.embedded.controllers.scheduler.shape import Wants, amounts_taken, host_ports_of, wants_of
+from applecart.errors import ApplecartError, NeverSent
 from applecart.kube.cache import Change
 from applecart.kube.client import Client
+from applecart.kube.codec import encode_object
+from applecart.kube.conditions import FALSE, find, set_condition
+from applecart.kube.errors import ApiError, Conflict, NotFound, ServerFault
 from applecart.kube.events import Recorder
-from applecart.kube.informer import Informer
+from applecart.kube.informer import Informer, Tuning
+from applecart.kube.patch import Strategic
+from applecart.kube.paths import object_path
+from applecart.kube.transport import Request
 from applecart.observe.logs import logger
+
+BINDING = "binding"
 
 DEFAULT_SCHEDULER = "default-scheduler"  # what a Pod asks for that names none
 ATTEMPT_S = 10.0  # one hung call must not hold up every other Pod for longer (I13); a binding takes milliseconds
 GATED_REASON = "SchedulingGated"
 
+
 log = logger(__name__)
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What the API said to a binding."""
+
+    node: str = ""  # where the Pod is now, which may be another than we asked for
+    is_refused: bool = False
+    because: str = ""
+
+
+async def bind(client: Client, pod: Pod, node: str, *, in_doubt: bool = False) -> Answer:
+    """Ask for the node. Never raises for what an API can do.
+
+    `in_doubt` says that an earlier binding to this node got no answer: that this one did nothing then proves nothing.
+    """
+    # The uid keeps a Pod that took the name meanwhile from being bound by a decision about its predecessor.
+    binding = Binding(
+        metadata=ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid),
+        target=ObjectReference(kind="Node", name=node),
+    )
+    request = Request("POST", object_path(Pod.resource, pod.key, BINDING), body=encode_object(binding))
+    try:
+        await client.call(request, repeatable=False)
+    except Conflict as error:
+        return await _after_conflict(client, pod, error)
+    except ApplecartError as error:
+        is_refused = isinstance(error, NotFound) or (_did_nothing(error) and not in_doubt)
+        return Answer(is_refused=is_refused, because=str(error))
+    return Answer(node=node)
+
+
+async def _after_conflict(client: Client, pod: Pod, refusal: Conflict) -> Answer:
+    """Somebody bound it, perhaps we did with an answer that got lost; or it is going, gated or another one."""
+    try:
+        now = await client.get(Pod, pod.key)
+    except NotFound:
+        return Answer(is_refused=True, because=str(refusal))
+    except ApplecartError as error:
+        return Answer(because=str(error))
+    if now.uid == pod.uid and now.spec.node_name:
+        return Answer(node=now.spec.node_name)
+    return Answer(is_refused=True, because=str(refusal))
+
+
+def _did_nothing(error: ApplecartError) -> bool:
+    """A server in trouble may have done what it could not answer for; one that says no has not."""
+    return isinstance(error, NeverSent) or (isinstance(error, ApiError) and not isinstance(error, ServerFault))
+
+
+async def explain(client: Client, pod: Pod, reason: str, message: str, now: datetime) -> None:
+    """Say in the Pod's status why it has no node, unless that stands there already."""
+    said = PodCondition(
+        type=POD_SCHEDULED,
+        status=FALSE,
+        reason=reason,
+        message=message,
+        observed_generation=pod.metadata.generation or None,
+    )
+    conditions = set_condition(pod.status.conditions, said, now)
+    if conditions is pod.status.conditions:
+        return
+    patch = Strategic({"status": {"conditions": [find(conditions, POD_SCHEDULED)]}})
+    await client.patch_status(Pod, pod.key, patch, if_revision=pod.revision)
 
 
 class Scheduler:
@@ -94,13 +167,13 @@ class Scheduler:
 
     # One Pod
 
-    async def _try(self, entry: Entry) -> None:
+    async def _try(self, entry: PendingPod) -> None:
         wants = entry.wants
         pod = self._pods.get(wants.key)
         if pod is None or pod.uid != wants.uid or not self._is_ours_to_place(pod):
             self.pending.done(entry)
         elif wants.is_gated:
-            await explain(self._client, pod, GATED_REASON, messages.GATED, self._clock.now())
+            await explain(self._client, pod, GATED_REASON, GATED, self._clock.now())
             self.pending.done(entry)  # whoever lifts a gate changes the Pod, and so puts it back
         elif node := self._node_of_lost_answer(wants):
             await self._bind(pod, entry, node, in_doubt=True)
@@ -123,7 +196,7 @@ class Scheduler:
             self.fleet.assume(wants.uid, node, wants.shape)
         return node
 
-    async def _bind(self, pod: Pod, entry: Entry, node: str, *, in_doubt: bool) -> None:
+    async def _bind(self, pod: Pod, entry: PendingPod, node: str, *, in_doubt: bool) -> None:
         wants = entry.wants
         answer = await bind(self._client, pod, node, in_doubt=in_doubt)
         if answer.node:
@@ -135,7 +208,7 @@ class Scheduler:
                 freed = self.fleet.observe_bound(wants.uid, answer.node, wants.shape.amounts, wants.shape.ports)
             self._room_appeared(freed)
             if answer.node == node:
-                text = messages.assigned(pod.namespace, pod.name, node)
+                text = assigned(pod.namespace, pod.name, node)
                 self._recorder.event(pod, upstream.SCHEDULED.type, upstream.SCHEDULED.name, text)
             self.pending.done(entry)
             return
@@ -144,7 +217,7 @@ class Scheduler:
         self.pending.failed(entry, self._clock.monotonic())
         log.bind(wants.key).warning("a binding did not come about, trying again", node=node, because=answer.because)
 
-    async def _refuse(self, pod: Pod, entry: Entry) -> None:
+    async def _refuse(self, pod: Pod, entry: PendingPod) -> None:
         """Nothing may come between the decision and `waits`: room that appears then would wake nobody."""
         message = self._decider.decide(entry.wants.shape).message
         self.pending.waits(entry, self._clock.monotonic())
@@ -196,5 +269,20 @@ class Scheduler:
 
     def _room_appeared(self, node: str) -> None:
         if node:
-            self.pending.room_appeared(lambda shape: self.fleet.fits(shape, node))
+            self.pending.room_appeared(lambda shape: fits(shape, self.fleet.node(node)))
         self._woken.set()
+
+
+async def run_scheduler(
+    client: Client, clock: Clock, *, name: str = DEFAULT_SCHEDULER, packing: bool = False, tuning: Tuning | None = None
+) -> None:
+    """Schedule until cancelled."""
+    tuning = tuning or Tuning()
+    pods = Informer(client, Pod, tuning=tuning)
+    nodes = Informer(client, Node, tuning=tuning)
+    runtime_classes = Informer(client, RuntimeClass, tuning=tuning)
+    recorder = Recorder(client, name, clock)
+    scheduler = Scheduler(client, pods, nodes, runtime_classes, recorder, clock, name=name, packing=packing)
+    async with asyncio.TaskGroup() as group:
+        for work in (pods.run(), nodes.run(), runtime_classes.run(), recorder.run(), scheduler.run()):
+            group.create_task(work)

@@ -1,0 +1,198 @@
+"""What every node still has to give: the Nodes as they say, less what their Pods take, less what we gave away ourselves.
+
+A Pod counts from the moment we decide to bind it (the cache learns of our own writes late) until it is seen to be finished or
+gone. A Pod that is being deleted counts until it is gone: two VMs per Mac is a hard limit. What we assumed ends only when the
+API shows it or refuses it, never by a timeout. Of a Node only what decides is kept (`NodeFacts`): a heartbeat wakes nobody.
+Plain memory: no clock, no API.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from applecart.api.conditions import READY
+from applecart.api.nodes import Node, Taint
+from applecart.embedded.controllers.scheduler.shape import PODS, Amounts, HostPort, Shape, amounts_of
+
+NO_SCHEDULE = "NoSchedule"
+NO_EXECUTE = "NoExecute"
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
+UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
+NOT_READY_TAINT = Taint(key="node.kubernetes.io/not-ready", effect=NO_SCHEDULE)
+UNREACHABLE_TAINT = Taint(key="node.kubernetes.io/unreachable", effect=NO_SCHEDULE)
+
+Taken = tuple[tuple[str, int], ...]
+
+
+class NodeFacts(msgspec.Struct, frozen=True):
+    name: str
+    labels: dict[str, str] = {}
+    is_unschedulable: bool = False
+    hard_taints: tuple[Taint, ...] = ()  # keep a Pod away
+    soft_taints: tuple[Taint, ...] = ()  # make another node better
+    allocatable: Amounts = {}
+
+    @property
+    def allowed_pods(self) -> int:
+        return self.allocatable.get(PODS, 0)
+
+
+def facts_of(node: Node) -> NodeFacts:
+    taints = (*node.spec.taints, *_taints_of_readiness(node))
+    return NodeFacts(
+        name=node.name,
+        labels=node.metadata.labels,
+        is_unschedulable=node.spec.unschedulable,
+        hard_taints=tuple(_undated(taint) for taint in taints if taint.effect in (NO_SCHEDULE, NO_EXECUTE)),
+        soft_taints=tuple(_undated(taint) for taint in taints if taint.effect == PREFER_NO_SCHEDULE),
+        allocatable=amounts_of(node.status.allocatable),
+    )
+
+
+def _taints_of_readiness(node: Node) -> tuple[Taint, ...]:
+    """The taint that the node lifecycle controller is about to set: a Pod must not slip in before it does."""
+    ready = node.condition(READY)
+    if ready is None or ready.status == "True":
+        return ()
+    return (NOT_READY_TAINT if ready.status == "False" else UNREACHABLE_TAINT,)
+
+
+def _undated(taint: Taint) -> Taint:
+    return Taint(key=taint.key, effect=taint.effect, value=taint.value)
+
+
+class Charge(msgspec.Struct, frozen=True):
+    """What one Pod takes of one node."""
+
+    node: str
+    amounts: Taken
+    ports: tuple[HostPort, ...]
+    is_assumed: bool  # we asked for it, and the API has not said yes
+
+
+class NodeRoom:
+    """One node: its facts (None while only its Pods are known) and what is left of it."""
+
+    __slots__ = ("_used", "facts", "free", "is_known", "pod_count", "ports")
+
+    def __init__(self, name: str) -> None:
+        self.facts = NodeFacts(name)
+        self.is_known = False
+        self.free: dict[str, int] = {}
+        self.pod_count = 0
+        self.ports: list[HostPort] = []
+        self._used: dict[str, int] = {}
+
+    def learn(self, facts: NodeFacts, *, is_known: bool) -> None:
+        self.facts, self.is_known = facts, is_known
+        self.free = dict(facts.allocatable)
+        for resource, amount in self._used.items():
+            self.free[resource] = self.free.get(resource, 0) - amount
+
+    def take(self, charge: Charge) -> None:
+        self._count(charge, 1)
+        self.ports.extend(charge.ports)
+
+    def give_back(self, charge: Charge) -> None:
+        self._count(charge, -1)
+        for port in charge.ports:
+            self.ports.remove(port)
+
+    def _count(self, charge: Charge, sign: int) -> None:
+        self.pod_count += sign
+        for resource, amount in charge.amounts:
+            self._used[resource] = self._used.get(resource, 0) + sign * amount
+            self.free[resource] = self.free.get(resource, 0) - sign * amount
+
+
+class Fleet:
+    def __init__(self) -> None:
+        self._rooms: dict[str, NodeRoom] = {}
+        self._charges: dict[str, Charge] = {}  # by uid
+        self.facts_version = 0  # moves when any node's facts do
+        self.version = 0  # moves when anything does that a decision reads
+
+    def __iter__(self) -> Iterator[NodeRoom]:
+        """The nodes that exist."""
+        return (room for room in self._rooms.values() if room.is_known)
+
+    def node(self, name: str) -> NodeRoom | None:
+        room = self._rooms.get(name)
+        return room if room is not None and room.is_known else None
+
+    # Nodes
+
+    def observe_node(self, facts: NodeFacts) -> bool:
+        """Whether this says anything new."""
+        room = self._room(facts.name)
+        if room.is_known and room.facts == facts:
+            return False
+        room.learn(facts, is_known=True)
+        self._facts_changed()
+        return True
+
+    def forget_node(self, name: str) -> None:
+        """The Node is gone. What its Pods take is remembered: a Node of that name may come back before they are gone."""
+        if room := self._rooms.get(name):
+            room.learn(NodeFacts(name), is_known=False)
+            self._sweep(room)
+            self._facts_changed()
+
+    # Pods
+
+    def observe_bound(self, uid: str, node: str, amounts: Taken, ports: tuple[HostPort, ...]) -> str:
+        """The API says where the Pod is, in a watch or in an answer to us. The node that has more to give since, if any."""
+        return self._charge(uid, Charge(node, amounts, ports, is_assumed=False))
+
+    def assume(self, uid: str, node: str, shape: Shape) -> None:
+        """We are about to bind the Pod there."""
+        self._charge(uid, Charge(node, shape.amounts, shape.ports, is_assumed=True))
+
+    def assumed_node(self, uid: str) -> str:
+        charge = self._charges.get(uid)
+        return charge.node if charge is not None and charge.is_assumed else ""
+
+    def is_bound(self, uid: str) -> bool:
+        """Whether the API said that the Pod has a node, even if the cache does not show it yet."""
+        charge = self._charges.get(uid)
+        return charge is not None and not charge.is_assumed
+
+    def refused(self, uid: str) -> str:
+        """The API surely did not bind what we assumed. The node that has it back, if any."""
+        return self.forget_pod(uid) if self.assumed_node(uid) else ""
+
+    def forget_pod(self, uid: str) -> str:
+        """The Pod is finished or gone. The node that has more to give since, if any."""
+        charge = self._charges.pop(uid, None)
+        if charge is None:
+            return ""
+        room = self._rooms[charge.node]
+        room.give_back(charge)
+        self._sweep(room)
+        self.version += 1
+        return charge.node
+
+    def _charge(self, uid: str, charge: Charge) -> str:
+        known = self._charges.get(uid)
+        if known is not None and msgspec.structs.replace(known, is_assumed=charge.is_assumed) == charge:
+            self._charges[uid] = charge
+            return ""
+        freed = self.forget_pod(uid)
+        self._charges[uid] = charge
+        self._room(charge.node).take(charge)
+        self.version += 1
+        return freed
+
+    def _room(self, name: str) -> NodeRoom:
+        room = self._rooms.get(name)
+        if room is None:
+            room = self._rooms[name] = NodeRoom(name)
+        return room
+
+    def _sweep(self, room: NodeRoom) -> None:
+        if not room.is_known and room.pod_count == 0:
+            self._rooms.pop(room.facts.name, None)
+
+    def _facts_changed(self) -> None:
+        self.facts_version += 1
+        self.version += 1

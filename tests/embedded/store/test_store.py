@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from applecart.api.meta import Key
-from applecart.embedded.store.log import BOOT_JUMP, Compacted
+from applecart.embedded.store.log import BOOT_JUMP, Compacted, StoreFailed
 from applecart.embedded.store.record import Op
 from applecart.embedded.store.table import MOST_EVENTS, RING_EVENTS, Scope
 from tests.embedded.store.conftest import Opened
@@ -226,3 +226,39 @@ async def test_who_writes_hears_after_the_listeners(opened: Opened) -> None:
     await opened.put("a")
     heard.append("writer")
     assert heard == ["listener a", "writer"]
+
+
+class Surprise(Exception):
+    """What nobody foresaw."""
+
+
+def raise_surprise(*_: object) -> None:
+    raise Surprise
+
+
+@pytest.mark.parametrize("is_later", [False, True])
+async def test_a_listener_that_fails_ends_the_store_after_everybody_has_heard_of_the_write(
+    opened: Opened, is_later: bool
+) -> None:
+    """Seen once: it left durable writes invisible and their writers waiting for ever, and nobody said so."""
+    told: list[StoreFailed] = []
+    heard: list[str] = []
+    store = opened.store
+    store.on_commit(THINGS, (lambda _: store.soon(raise_surprise)) if is_later else raise_surprise)
+    store.on_commit(THINGS, lambda change: heard.append(change.record.key.name))
+    store.on_failure(raise_surprise)
+    store.on_failure(told.append)
+    watcher = store.table(THINGS).watch(Scope())
+    await asyncio.gather(opened.put("a"), opened.put("b"))
+    await asyncio.sleep(0)
+    assert heard == ["a", "b"]
+    assert opened.state() == {"a": b"{}", "b": b"{}"}
+    assert [one.record.key.name for one in watcher.take()] == ["a", "b"]
+    assert [str(one) for one in told] == [
+        "what follows from a stored write could not be done (Surprise, see the log); start again: nothing that was "
+        "acknowledged is lost"
+    ]
+    with pytest.raises(StoreFailed):
+        opened.put("c")
+    await opened.reopen()
+    assert opened.state() == {"a": b"{}", "b": b"{}"}

@@ -1,10 +1,14 @@
-"""A watcher's reader sleeps until there is something to read, until it is closed, or until the time it named."""
+"""A watcher's reader sleeps until there is something to read, until it is closed, or until the time it named; a ring remembers
+a number of changes and of bytes."""
 
 import asyncio
 
+import pytest
+
 from applecart.api.meta import Key
+from applecart.embedded.store.log import Compacted
 from applecart.embedded.store.record import NOTHING, Change, Op, Record, Traits
-from applecart.embedded.store.table import MOST_EVENTS, Scope, Watcher
+from applecart.embedded.store.table import MOST_EVENTS, RING_BYTES, Scope, Table, Watcher
 from tests.virtual_time import elapse
 
 
@@ -88,3 +92,39 @@ async def test_a_reader_that_falls_too_far_behind_is_closed() -> None:
     assert watcher.is_closed
     watcher.offer(change(0))
     assert watcher.take() == []
+
+
+LARGE_BYTES = 900_000
+
+
+def patched(table: Table, times: int, watched: bool) -> None:
+    """One large object, changed again and again; a watcher has it encoded and reads at once."""
+    for revision in range(1, times + 1):
+        record = Record(Key("ns", "large"), revision, b"x" * LARGE_BYTES, Traits("", NOTHING, NOTHING))
+        made = table.publish(Op.MODIFIED, record, {})
+        if watched:
+            made.share("object", b"y" * LARGE_BYTES)
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_a_ring_remembers_a_number_of_bytes_whatever_the_number_of_changes(watched: bool) -> None:
+    """Seen once: 300 patches of one 0.9 MB ConfigMap with one watcher took 780 MB, because the ring was bounded by count."""
+    table = Table("configmaps", 0)
+    patched(table, 300, watched)
+    kept = table.since(table.floor)
+    held = sum(len(one.record.value) + sum(map(len, one.frames.values())) for one in kept)
+    assert held == table.ring_bytes <= RING_BYTES
+    assert [one.revision for one in kept] == list(range(table.floor + 1, 301))
+    assert len(kept) >= RING_BYTES // (2 * LARGE_BYTES) - 1
+    with pytest.raises(Compacted):
+        table.since(table.floor - 1)
+
+
+def test_what_a_ring_has_forgotten_keeps_no_encoded_form() -> None:
+    table = Table("configmaps", 0)
+    first = table.publish(Op.ADDED, Record(Key("ns", "a"), 1, b"x", Traits("", NOTHING, NOTHING)), {})
+    first.share("object", b"encoded")
+    patched(table, 40, watched=False)
+    first.share("table", b"encoded late by a reader that is behind")
+    assert first.frames == {}
+    assert table.ring_bytes == sum(one.size_bytes for one in table.since(table.floor))

@@ -3,8 +3,6 @@
 Consequences are drawn after readers see the write and before its writer hears of it, or right after; none waits.
 """
 
-import asyncio
-
 from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.rbac import CLUSTER_ROLES
 from applecart.embedded.kinds.kind import Kind
@@ -46,7 +44,7 @@ class Consequences:
     def _role_changed(self, change: Change) -> None:
         if not self._is_gathering:
             self._is_gathering = True
-            asyncio.get_running_loop().call_soon(self._gather)
+            self._core.store.soon(self._gather)
 
     def _gather(self) -> None:
         self._is_gathering = False
@@ -57,7 +55,7 @@ class Consequences:
         """A name that is free again goes to a definition that waits for it."""
         if change.op is Op.DELETED:
             group = (change.record.document().get("spec") or {}).get("group") or ""
-            asyncio.get_running_loop().call_soon(self._offer_names, group)
+            self._core.store.soon(self._offer_names, group)
 
     def _offer_names(self, group: str) -> None:
         core = self._core

@@ -22,6 +22,7 @@ from applecart.embedded.server.deletion import DeleteOptions
 from applecart.embedded.server.objects import find, put, remove, viewed
 from applecart.embedded.server.registry import CRD_LABEL, Registry
 from applecart.embedded.server.request import ApiRequest
+from applecart.embedded.store.log import StoreFailed
 from applecart.embedded.store.record import Change, Op
 from applecart.observe.logs import logger
 
@@ -78,8 +79,13 @@ class Definitions:
             await self._woken.wait()
             self._woken.clear()
             for name in sorted(self._leaving):
-                if self._clean_up(name):
-                    self._leaving.discard(name)
+                try:
+                    if self._clean_up(name):
+                        self._leaving.discard(name)
+                except StoreFailed:
+                    return  # whoever waits for that was told
+                except Exception:
+                    _log.exception("cleaning up behind a definition failed; tried again soon", extra={"definition": name})
             if self._leaving:
                 await asyncio.sleep(LOOK_AGAIN_S)
                 self._woken.set()

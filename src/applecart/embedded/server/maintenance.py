@@ -1,14 +1,17 @@
 """What the log on disk needs now and then: old revisions forgotten, the write-ahead log moved into the database.
 
-Beside the requests, never inside one. What goes wrong here ends the server like a failed commit: it is the same disk.
+Beside the requests, never inside one. What goes wrong is said and tried again: without it the log grows until the disk is full.
+A step on the writer's own connection that fails ends the store like a failed commit, because it is the same disk.
 """
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 
-from applecart.clock import Clock
+from applecart.embedded.store.log import StoreFailed
 from applecart.embedded.store.sqlite_log import SqliteLog
 from applecart.embedded.store.store import Store
+from applecart.observe.logs import logger
 
 COMPACT_EVERY_S = 300.0
 KEPT_REVISIONS = 1000  # always: a list that goes on, or a look at the recent past, needs some
@@ -16,35 +19,42 @@ CHECKPOINT_EVERY_S = 5.0
 CHECKPOINT_ABOVE_BYTES = 4 << 20
 TRUNCATE_ABOVE_BYTES = 64 << 20  # a writer that never pauses lets the write-ahead log grow; then it must wait a moment
 
+_log = logger(__name__)
+
 
 class Maintenance:
     """The two loops."""
 
-    def __init__(self, store: Store, log: SqliteLog, clock: Clock) -> None:
+    def __init__(self, store: Store, log: SqliteLog) -> None:
         self._store = store
         self._log = log
-        self._clock = clock
+        self._rounds: deque[int] = deque([store.revision], maxlen=2)
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._compact())
-            group.create_task(self._checkpoint())
+        await asyncio.gather(every(COMPACT_EVERY_S, self._compact), every(CHECKPOINT_EVERY_S, self._checkpoint))
 
     async def _compact(self) -> None:
         """Forget up to the revision of one round ago: whoever reads the past has at least that long."""
-        rounds: deque[int] = deque([self._store.revision], maxlen=2)
-        while True:
-            await asyncio.sleep(COMPACT_EVERY_S)
-            target = min(rounds[-1], self._store.revision - KEPT_REVISIONS)
-            rounds.append(self._store.revision)
-            if target > self._log.compacted:
-                await self._store.compact(target)
+        target = min(self._rounds[-1], self._store.revision - KEPT_REVISIONS)
+        self._rounds.append(self._store.revision)
+        if target > self._log.compacted:
+            await self._store.compact(target)
 
     async def _checkpoint(self) -> None:
-        while True:
-            await asyncio.sleep(CHECKPOINT_EVERY_S)
-            size = self._log.wal_bytes
-            if size > CHECKPOINT_ABOVE_BYTES:
-                await self._log.checkpoint()
-            if size > TRUNCATE_ABOVE_BYTES:
-                await self._log.checkpoint(truncate=True)
+        size = self._log.wal_bytes
+        if size > CHECKPOINT_ABOVE_BYTES:
+            await self._log.checkpoint()
+        if size > TRUNCATE_ABOVE_BYTES:
+            await self._log.checkpoint(truncate=True)
+
+
+async def every(period_s: float, work: Callable[[], Awaitable[None]]) -> None:
+    """Do it again and again, whatever comes of it, until the store has failed."""
+    while True:
+        await asyncio.sleep(period_s)
+        try:
+            await work()
+        except StoreFailed:
+            return  # whoever waits for that was told
+        except Exception as error:
+            _log.exception("maintenance of the store failed; tried again soon", extra={"error": str(error)})

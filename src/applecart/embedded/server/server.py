@@ -200,7 +200,7 @@ class EmbeddedServer:
         )
         await self._stack.enter_async_context(front)
         self.port = front.port
-        self._keep(Maintenance(running.store, log, self._clock))
+        self._keep(Maintenance(running.store, log))
         self.folder.write_admin(self.authority, self.url, now)
         self.folder.address.write_text(self.url)
         self._stack.callback(self.folder.address.unlink, missing_ok=True)

@@ -163,7 +163,8 @@ class _Shows:
         form = (self._form.name, kind_of_event)
         line = change.frames.get(form)
         if line is None:
-            line = change.frames[form] = event_line(kind_of_event, self._form.encode(record))
+            line = event_line(kind_of_event, self._form.encode(record))
+            change.share(form, line)
         return line
 
     def _encoded(self, record: Record) -> bytes:

@@ -4,6 +4,7 @@ The value is the object's JSON without apiVersion and kind (the resource knows t
 answered and sent to watchers. What selectors ask for lies beside it, so that nothing is parsed to filter.
 """
 
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -47,14 +48,28 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 class Change:
     """One committed write, in the one order that all watchers see."""
 
-    __slots__ = ("frames", "op", "previous", "record", "revision")
+    __slots__ = ("frames", "held", "op", "previous", "record", "revision", "size_bytes")
 
-    def __init__(self, op: Op, record: Record, previous: Record | None) -> None:
+    def __init__(self, op: Op, record: Record, previous: Record | None, held: Callable[[int], None] | None = None) -> None:
         self.op = op
         self.record = record  # of a deletion: the last state, with the deletion's revision
         self.previous = previous
         self.revision = record.revision
+        self.size_bytes = len(record.value)
+        self.held = held  # counts what a ring holds in it; None once the ring has let go
         self.frames: dict[Any, bytes] = {}  # what was sent of it, so that each form is encoded once for all watchers
+
+    def share(self, form: Any, frame: bytes) -> None:
+        """Keep an encoded form for other watchers, for as long as the ring keeps the change."""
+        if self.held is not None:
+            self.frames[form] = frame
+            self.size_bytes += len(frame)
+            self.held(len(frame))
+
+    def let_go(self) -> None:
+        """The ring forgets it; readers that still have it before them encode it themselves."""
+        self.held = None
+        self.frames.clear()
 
 
 class LogEntry(msgspec.Struct, frozen=True, gc=False):

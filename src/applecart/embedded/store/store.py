@@ -2,7 +2,8 @@
 
 A write is assigned its revision on the event loop, where it was checked against the tip; between the check and `write` nothing
 else runs. It becomes visible to reads and watches only when the log has it on disk. A log that fails ends the store: what was
-not acknowledged is refused, and nothing is taken back in place.
+not acknowledged is refused, and nothing is taken back in place. A listener that fails ends it too, after everybody has heard of
+the write: a server that missed what follows from one may serve what it must not.
 """
 
 import asyncio
@@ -16,6 +17,9 @@ from applecart.embedded.store.log import Compacted, Log, StoreFailed
 from applecart.embedded.store.record import NOTHING, Change, LogEntry, Op, Record, Traits
 from applecart.embedded.store.table import Table, Watcher
 from applecart.errors import BadInput
+from applecart.observe.logs import logger
+
+_log = logger(__name__)
 
 TakeIn = Callable[[str, bytes], tuple[bytes, Traits]]  # an older value as it is served today, and its traits
 
@@ -54,7 +58,7 @@ class Store:
         await self._log.aclose()
 
     def on_failure(self, listener: Callable[[StoreFailed], None]) -> None:
-        """Called once, when the log cannot be written any more."""
+        """Called once, when no more is written."""
         self._failed_listeners.append(listener)
 
     # Reading
@@ -120,6 +124,10 @@ class Store:
         """Called for each committed write of a resource, before whoever wrote it hears of it."""
         self._listeners.setdefault(label, []).append(listener)
 
+    def soon(self, work: Callable[..., None], *arguments: Any) -> None:
+        """What follows from a commit, in a moment: it fails as a listener does."""
+        asyncio.get_running_loop().call_soon(self._guarded, work, *arguments)
+
     async def compact(self, revision: int) -> None:
         """Forget what was overwritten up to a revision. Watches that resume are served from the rings all the same."""
         await self._log.compact(revision)
@@ -136,10 +144,11 @@ class Store:
 
     def _publish(self, batch: Sequence[LogEntry]) -> None:
         touched: dict[Watcher, None] = {}
+        defect: StoreFailed | None = None
         for entry in batch:
             change = self.table(entry.label).publish(entry.op, entry.record, touched)
             for listener in self._listeners.get(entry.label, ()):
-                listener(change)
+                defect = self._tried(listener, change) or defect
         self._revision = batch[-1].record.revision
         for watcher in touched:
             watcher.flush()
@@ -147,15 +156,34 @@ class Store:
             done = self._waiting.pop(entry.record.revision)
             if not done.done():
                 done.set_result(None)
+        if defect:
+            self._fail(defect)
+
+    def _guarded(self, work: Callable[..., None], *arguments: Any) -> None:
+        if defect := self._tried(work, *arguments):
+            self._fail(defect)
+
+    def _tried(self, work: Callable[..., None], *arguments: Any) -> StoreFailed | None:
+        try:
+            work(*arguments)
+        except StoreFailed as failure:
+            return failure
+        except Exception as error:
+            _log.exception("what follows from a write failed")
+            why = f"what follows from a stored write could not be done ({type(error).__name__}, see the log)"
+            return StoreFailed(f"{why}; start again: nothing that was acknowledged is lost")
+        return None
 
     def _fail(self, failure: StoreFailed) -> None:
+        if self.failure:
+            return
         self.failure = failure
         waiting, self._waiting = self._waiting, {}
         for done in waiting.values():
             if not done.done():
                 done.set_exception(failure)
         for listener in self._failed_listeners:
-            listener(failure)
+            self._tried(listener, failure)
 
 
 class StoreReader:

@@ -98,6 +98,7 @@ class Watcher:
 
 
 RING_EVENTS = 4096  # of one resource: a reader that was away for less than this resumes without a list
+RING_BYTES = 24 << 20  # likewise, of values and of what was encoded of them; large objects reach it first
 NODE_FIELD = "spec.nodeName"
 LAST_NAME = "\U0010ffff"  # sorts after every name
 
@@ -113,6 +114,7 @@ class Table:
         self._keys: list[Key] = []  # sorted, which is the order of lists
         self._on_the_way: dict[Key, tuple[int, Record | None]] = {}
         self._ring: deque[Change] = deque()
+        self.ring_bytes = 0
         self._watchers_of_all: dict[Watcher, None] = {}  # in the order of their coming: the same seed gives the same run
         self._watchers_of: defaultdict[tuple[str, str], dict[Watcher, None]] = defaultdict(dict)
 
@@ -153,14 +155,21 @@ class Table:
                 insort(self._keys, key)
             self._committed[key] = record
         self.changed_at = record.revision
-        change = Change(op, record, previous)
+        change = Change(op, record, previous, self._hold)
         self._ring.append(change)
-        if len(self._ring) > RING_EVENTS:
-            self.floor = self._ring.popleft().revision
+        self._hold(change.size_bytes)
         for watcher in self._interested(change):
             watcher.offer(change)
             touched[watcher] = None
         return change
+
+    def _hold(self, more_bytes: int) -> None:
+        self.ring_bytes += more_bytes
+        while self._ring and (len(self._ring) > RING_EVENTS or self.ring_bytes > RING_BYTES):
+            oldest = self._ring.popleft()
+            self.floor = oldest.revision
+            self.ring_bytes -= oldest.size_bytes
+            oldest.let_go()
 
     def renew(self, record: Record) -> None:
         """The same revision, served in another way; no change that anybody is told of."""

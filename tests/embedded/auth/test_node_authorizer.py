@@ -1,11 +1,154 @@
-"""What a node's agent may ask for."""
+"""What a node may do, and what the Pods on it make readable."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from applecart.embedded.auth.node_authorizer import NodeAuthorizer
-from applecart.embedded.auth.node_graph import NodeGraph
+from applecart.embedded.auth.node_authorizer import NodeAuthorizer, NodeGraph
+from applecart.embedded.auth.pod_references import MIRROR_ANNOTATION, references
+from applecart.embedded.auth.untyped import Document
 from applecart.embedded.auth.user import NODES, User
-from tests.embedded.auth.objects_in_memory import ObjectsInMemory, asks, asks_path, node_user, pod, user
+from tests.embedded.auth.objects_in_memory import ObjectsInMemory, asks, asks_path, node_user, plain, pod, user
+from tests.embedded.auth.test_roles import JSON
+
+FULL = pod(
+    "ns",
+    "p",
+    "mac-1",
+    serviceAccountName="robot",
+    imagePullSecrets=[{"name": "pull"}],
+    initContainers=[{"name": "i", "envFrom": [{"secretRef": {"name": "from-secret"}}, {"configMapRef": {"name": "from-map"}}]}],
+    ephemeralContainers=[{"name": "e", "env": [{"name": "X", "valueFrom": {"secretKeyRef": {"name": "debug-key"}}}]}],
+    containers=[
+        {
+            "name": "c",
+            "env": [
+                {"name": "A", "valueFrom": {"secretKeyRef": {"name": "key", "key": "k"}}},
+                {"name": "B", "valueFrom": {"configMapKeyRef": {"name": "map-key", "key": "k"}}},
+            ],
+        }
+    ],
+    volumes=[
+        {"name": "1", "secret": {"secretName": "mounted"}},
+        {"name": "2", "configMap": {"name": "mounted-map"}},
+        {"name": "3", "projected": {"sources": [{"secret": {"name": "part"}}, {"configMap": {"name": "part-map"}}]}},
+        {"name": "4", "persistentVolumeClaim": {"claimName": "disk"}},
+        {"name": "5", "ephemeral": {"volumeClaimTemplate": {}}},
+        {"name": "6", "csi": {"driver": "d", "nodePublishSecretRef": {"name": "csi-secret"}}},
+    ],
+)
+EXPECTED = {
+    "pods": {"p"},
+    "serviceaccounts": {"robot"},
+    "secrets": {"pull", "from-secret", "debug-key", "key", "mounted", "part", "csi-secret"},
+    "configmaps": {"from-map", "map-key", "mounted-map", "part-map"},
+    "persistentvolumeclaims": {"disk", "p-5"},
+}
+
+
+def test_everything_a_pod_mounts_or_reads_is_a_reference_and_nothing_else() -> None:
+    assert references(FULL) == {("pods", "ns", "p")} | {
+        (label, "ns", name) for label, names in EXPECTED.items() for name in names
+    }
+
+
+def test_a_mirror_pod_opens_nothing_but_itself() -> None:
+    mirror = {**FULL, "metadata": {**FULL["metadata"], "annotations": {MIRROR_ANNOTATION: "x"}}}
+    assert references(mirror) == {("pods", "ns", "p")}
+
+
+def test_the_node_of_a_pod_reads_what_it_refers_to_and_other_nodes_do_not() -> None:
+    graph = NodeGraph(ObjectsInMemory(FULL, pod("ns", "q", "mac-2")))
+    assert graph.reads("mac-1", "secrets", "ns", "key")
+    assert not graph.reads("mac-2", "secrets", "ns", "key")
+    assert not graph.reads("mac-3", "secrets", "ns", "key")
+    assert not graph.reads("mac-1", "secrets", "other", "key")
+    assert not graph.reads("mac-1", "configmaps", "ns", "key")
+
+
+def test_a_volume_is_read_through_its_claim() -> None:
+    claimed = plain("PersistentVolume", "", "pv", spec={"claimRef": {"namespace": "ns", "name": "disk"}})
+    loose = plain("PersistentVolume", "", "loose", spec={})
+    graph = NodeGraph(ObjectsInMemory(FULL, claimed, loose))
+    assert graph.reads("mac-1", "persistentvolumes", "", "pv")
+    assert not graph.reads("mac-1", "persistentvolumes", "", "loose")
+    assert not graph.reads("mac-1", "persistentvolumes", "", "absent")
+
+
+def test_access_ends_with_the_last_pod_that_refers_to_the_object() -> None:
+    objects = ObjectsInMemory()
+    graph = NodeGraph(objects)
+    objects.listeners.append(graph.on_change)
+    volume = [{"name": "v", "secret": {"secretName": "s"}}]
+    assert not graph.reads("mac-1", "secrets", "ns", "s")
+    objects.put(pod("ns", "a", "mac-1", volumes=volume))
+    objects.put(pod("ns", "b", "mac-1", volumes=volume))
+    objects.remove("Pod", "ns", "a")
+    assert graph.reads("mac-1", "secrets", "ns", "s")
+    objects.remove("Pod", "ns", "b")
+    assert not graph.reads("mac-1", "secrets", "ns", "s")
+
+
+def test_binding_a_pod_opens_its_references_to_the_node() -> None:
+    objects = ObjectsInMemory(pod("ns", "a", volumes=[{"name": "v", "secret": {"secretName": "s"}}]))
+    graph = NodeGraph(objects)
+    objects.listeners.append(graph.on_change)
+    assert not graph.reads("mac-1", "secrets", "ns", "s")
+    objects.put(pod("ns", "a", "mac-1", volumes=[{"name": "v", "secret": {"secretName": "s"}}]))
+    assert graph.reads("mac-1", "secrets", "ns", "s")
+
+
+def test_changes_that_are_announced_cost_no_look_at_all_pods() -> None:
+    """Thousands of status writes per second must not make each question read every Pod."""
+    objects = ObjectsInMemory(*(pod("ns", f"p{number}", "mac-1") for number in range(50)))
+    graph = NodeGraph(objects)
+    objects.listeners.append(graph.on_change)
+    assert graph.reads("mac-1", "pods", "ns", "p7")
+    read = objects.full_reads
+    for number in range(50):
+        objects.put({**pod("ns", f"p{number}", "mac-1"), "status": {"phase": "Running"}})
+        assert graph.reads("mac-1", "pods", "ns", "p7")
+    assert objects.full_reads == read
+
+
+def test_changes_that_nobody_announced_are_noticed() -> None:
+    objects = ObjectsInMemory(pod("ns", "a", "mac-1"))
+    graph = NodeGraph(objects)
+    assert graph.reads("mac-1", "pods", "ns", "a")
+    objects.remove("Pod", "ns", "a")
+    objects.put(pod("ns", "b", "mac-1"))
+    assert not graph.reads("mac-1", "pods", "ns", "a")
+    assert graph.reads("mac-1", "pods", "ns", "b")
+
+
+NAMES = st.sampled_from(["a", "b", "c"])
+WRITES = st.tuples(NAMES, st.sampled_from(["", "mac-1", "mac-2"]), st.sampled_from(["s", "t"]), st.booleans())
+
+
+@given(st.lists(WRITES, max_size=25))
+def test_a_followed_graph_equals_one_that_reads_everything(writes: list[tuple[str, str, str, bool]]) -> None:
+    objects = ObjectsInMemory()
+    followed = NodeGraph(objects)
+    followed.reads("mac-1", "pods", "ns", "a")
+    objects.listeners.append(followed.on_change)
+    for name, node, secret, is_removal in writes:
+        if is_removal and objects.get("pods", "ns", name):
+            objects.remove("Pod", "ns", name)
+        elif not is_removal:
+            objects.put(pod("ns", name, node, volumes=[{"name": "v", "secret": {"secretName": secret}}]))
+    fresh = NodeGraph(objects)
+    questions = [("pods", name) for name in "abc"] + [("secrets", name) for name in "st"]
+    for node in ("mac-1", "mac-2"):
+        for label, name in questions:
+            assert followed.reads(node, label, "ns", name) == fresh.reads(node, label, "ns", name)
+
+
+@given(JSON, JSON)
+def test_a_pod_of_any_shape_has_references(spec: object, volumes: object) -> None:
+    odd: Document = {"metadata": {"name": "p", "namespace": "ns"}, "spec": spec}
+    assert ("pods", "ns", "p") in references(odd)
+    references({**odd, "spec": {"volumes": [volumes, {"secret": volumes, "projected": volumes}], "containers": volumes}})
+
 
 OWN = pod("ns", "own", "mac-1", serviceAccountName="robot", volumes=[{"name": "v", "secret": {"secretName": "s"}}])
 FOREIGN = pod("ns", "foreign", "mac-2", serviceAccountName="other", volumes=[{"name": "v", "secret": {"secretName": "t"}}])

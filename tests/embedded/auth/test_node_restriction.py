@@ -1,14 +1,8 @@
 """What a node may write."""
 
-import base64
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -269,33 +263,6 @@ def test_an_audience_needs_a_volume_that_wants_it_or_a_right_to_it() -> None:
     assert judge("create", "serviceaccounts/token", request, name="robot") is None
 
 
-def signing_request(common_name: str, signer: str = "kubernetes.io/kubelet-serving") -> Document:
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-    request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
-    return {"spec": {"signerName": signer, "request": base64.b64encode(request.public_bytes(Encoding.PEM)).decode()}}
-
-
-def test_a_node_asks_for_certificates_in_its_own_name_only() -> None:
-    label = "certificatesigningrequests.certificates.k8s.io"
-    assert judge("create", label, signing_request("system:node:mac-1"), namespace="") is None
-    assert judge("create", label, signing_request("anybody", "example.com/other"), namespace="") is None
-    assert judge("create", label, signing_request("system:node:mac-2"), namespace="") == (
-        "can only create a node CSR with CN=system:node:mac-1"
-    )
-    broken = {"spec": {"signerName": "kubernetes.io/kubelet-serving", "request": "!"}}
-    assert "unable to parse csr" in str(judge("create", label, broken, namespace=""))
-
-
-def test_a_node_changes_only_sizes_and_conditions_of_a_claim() -> None:
-    claim: Document = {"metadata": {"name": "c", "resourceVersion": "1"}, "spec": {"a": 1}, "status": {"phase": "Bound"}}
-    grown = {**claim, "status": {"phase": "Bound", "capacity": {"storage": "2Gi"}, "conditions": []}}
-    assert judge("patch", "persistentvolumeclaims/status", grown, claim, name="c") is None
-    lost = {**claim, "status": {"phase": "Lost"}}
-    assert "is not allowed to update fields" in str(judge("patch", "persistentvolumeclaims/status", lost, claim, name="c"))
-    assert judge("update", "persistentvolumeclaims", claim, claim, name="c") == "may only update PVC status"
-
-
 @given(
     st.sets(
         st.sampled_from(["a", "x.io/a", "kubernetes.io/a", "kubernetes.io/os", "b.k8s.io/c", "k8s.iox/a", "xkubernetes.io/b"])
@@ -316,8 +283,6 @@ def test_only_labels_under_reserved_domains_are_forbidden(names: set[str]) -> No
             "nodes/status",
             "serviceaccounts/token",
             "leases.coordination.k8s.io",
-            "persistentvolumeclaims/status",
-            "certificatesigningrequests.certificates.k8s.io",
         ]
     ),
     JSON,

@@ -1,16 +1,10 @@
 """What a node may write, on a real server with a node's certificate and by our rules."""
 
-import base64
 import copy
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509.oid import NameOID
 
 from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.node_restriction import refuse
@@ -23,7 +17,6 @@ from tests.embedded.auth.real_server import Caller, is_allowed, needs_newest, se
 pytestmark = pytest.mark.kubernetes
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces"
-SIGNING = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
 
 class Stage(NamedTuple):
@@ -126,19 +119,6 @@ def token(stage: Stage, pod_name: str = "own", audiences: tuple[str, ...] = ("va
     return Write("create", "serviceaccounts/token", path, body, None, stage.n, "robot")
 
 
-def signing_request(stage: Stage, common_name: str) -> Write:
-    key = ec.generate_private_key(ec.SECP256R1())
-    names = [(NameOID.ORGANIZATION_NAME, "system:nodes"), (NameOID.COMMON_NAME, common_name)]
-    subject = x509.Name([x509.NameAttribute(*one) for one in names])
-    request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
-    content = base64.b64encode(request.public_bytes(Encoding.PEM)).decode()
-    signer = "kubernetes.io/kube-apiserver-client-kubelet"
-    spec = {"signerName": signer, "request": content, "usages": ["client auth", "digital signature"]}
-    meta = {"generateName": "node-"}
-    body = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": meta, "spec": spec}
-    return Write("create", "certificatesigningrequests.certificates.k8s.io", SIGNING, body)
-
-
 def labels(**values: str) -> Callable[[Document], object]:
     return lambda new: new["metadata"]["labels"].update(values)
 
@@ -220,8 +200,6 @@ WRITES: dict[str, Callable[[Stage], Write]] = {
     "a token of an old pod": lambda stage: token(stage, uid="old"),
     "a token for another audience": lambda stage: token(stage, audiences=("elsewhere",)),
     "a token for two audiences": lambda stage: token(stage, audiences=("vault", "elsewhere")),
-    "a certificate of its own": lambda stage: signing_request(stage, f"system:node:{stage.name}"),
-    "a certificate of another node": lambda stage: signing_request(stage, "system:node:another"),
 }
 
 

@@ -9,10 +9,8 @@ import pytest
 
 from applecart.clock import SystemClock
 from applecart.embedded.auth import reviews
-from applecart.embedded.auth.authenticate import BearerTokens
-from applecart.embedded.auth.bootstrap_tokens import BootstrapTokens
-from applecart.embedded.auth.service_account_tokens import ServiceAccountTokens
-from applecart.embedded.auth.token_claims import Bound
+from applecart.embedded.auth.authenticate import BearerTokens, BootstrapTokens
+from applecart.embedded.auth.service_account_tokens import Bound, ServiceAccountTokens, legacy_claims_for
 from applecart.embedded.auth.token_keys import TokenKeys, openid_configuration
 from applecart.embedded.auth.token_request import issue
 from applecart.embedded.auth.untyped import Document
@@ -159,7 +157,7 @@ def test_a_token_of_a_secret_is_believed_by_both(stage: Stage) -> None:
     account = stage.objects.get("serviceaccounts", stage.n, "robot")
     assert account is not None
     uid = account["metadata"]["uid"]
-    token = stage.tokens.issue_legacy(Bound("robot", uid), stage.n, "old")
+    token = stage.tokens.keys.sign(legacy_claims_for(Bound("robot", uid), stage.n, "old"))
     secret = plain("Secret", stage.n, "old", type="kubernetes.io/service-account-token")
     secret["metadata"]["annotations"] = {
         "kubernetes.io/service-account.name": "robot",

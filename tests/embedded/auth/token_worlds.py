@@ -7,11 +7,8 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from applecart.clock import Clock
-from applecart.embedded.auth.authenticate import Authenticator, BearerTokens
-from applecart.embedded.auth.bootstrap_tokens import BootstrapTokens
-from applecart.embedded.auth.certificates import ClientCertificates
-from applecart.embedded.auth.service_account_tokens import ServiceAccountTokens
-from applecart.embedded.auth.token_claims import Bound
+from applecart.embedded.auth.authenticate import Authenticator, BearerTokens, BootstrapTokens, ClientCertificates
+from applecart.embedded.auth.service_account_tokens import Bound, ServiceAccountTokens, legacy_claims_for
 from applecart.embedded.auth.token_keys import TokenKeys
 from applecart.embedded.auth.untyped import Document
 from tests.embedded.auth.objects_in_memory import ObjectsInMemory, plain, pod
@@ -73,7 +70,7 @@ class TokenWorld:
         self.objects.put(secret("kube-system", "bootstrap-token-abcdef", "bootstrap.kubernetes.io/token", content))
 
     def put_legacy_token(self) -> str:
-        token = self.tokens.issue_legacy(self.robot, "ns", "old")
+        token = self.tokens.keys.sign(legacy_claims_for(self.robot, "ns", "old"))
         self.objects.put(secret("ns", "old", "kubernetes.io/service-account-token", {"token": token}))
         return token
 

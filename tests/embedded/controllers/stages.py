@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from applecart.clock import Clock
-from applecart.embedded.auth.token_claims import Bound, legacy_claims_for
+from applecart.embedded.auth.service_account_tokens import Bound, legacy_claims_for
 from applecart.embedded.auth.token_keys import TokenKeys
 from applecart.embedded.controllers.registry import SmallControllers
 from applecart.embedded.controllers.service_accounts import Sign

@@ -5,7 +5,7 @@ from typing import Any
 
 import aiohttp
 
-from applecart.embedded.relay.frames import CLOSE, ERROR, RESIZE, STDERR, STDIN, STDOUT
+from applecart.embedded.relay.pump import CLOSE, ERROR, RESIZE, STDERR, STDIN, STDOUT
 
 
 class Heard:

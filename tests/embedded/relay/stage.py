@@ -15,8 +15,7 @@ import aiohttp
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from applecart.clock import Clock
-from applecart.embedded.auth.authenticate import Authenticator
-from applecart.embedded.auth.certificates import ClientCertificates
+from applecart.embedded.auth.authenticate import Authenticator, ClientCertificates
 from applecart.embedded.auth.token_keys import TokenKeys
 from applecart.embedded.auth.user import MASTERS
 from applecart.embedded.relay.relay import CLIENT_GROUPS, CLIENT_USER, Relay, running_relay

@@ -10,8 +10,7 @@ import aiohttp
 import pytest
 
 from applecart.clock import Clock
-from applecart.embedded.relay.frames import STDOUT, V4, V5
-from applecart.embedded.relay.pump import LOST
+from applecart.embedded.relay.pump import LOST, STDOUT, V4, V5
 from applecart.sim.guest import Guest
 from applecart.sim.guest_programs import BLOCK
 from tests.embedded.relay.remote_command import RemoteCommand

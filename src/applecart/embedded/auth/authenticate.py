@@ -1,15 +1,134 @@
 """Who sends a request: client certificate, then bearer token, then nobody.
 
-A token that is not good is 401 everywhere, also where nobody in particular would be let in: a client with a broken credential
-must learn it. The token itself never appears in an answer, an error or a log.
+The TLS layer has checked a certificate's chain; here its subject is read (common name as user, organizations as groups) and its
+time is checked again, because a connection may live longer than the certificate that opened it. A bootstrap token is good while
+its Secret in kube-system says so; service accounts' tokens have a file of their own. A credential that is not good is 401
+everywhere, also where nobody in particular would be let in: a client with a broken one must learn it. No token ever appears in
+an answer, an error or a log.
 """
 
-from applecart.embedded.auth.bootstrap_tokens import BootstrapTokens
-from applecart.embedded.auth.certificates import ClientCertificates
+import hmac
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.x509.oid import NameOID
+
+from applecart.clock import Clock
 from applecart.embedded.auth.service_account_tokens import ServiceAccountTokens, Verified
 from applecart.embedded.auth.token_keys import BadToken, NotOurs
-from applecart.embedded.auth.user import ANONYMOUS, User
+from applecart.embedded.auth.untyped import Document, metadata, secret_data
+from applecart.embedded.auth.user import ANONYMOUS, AUTHENTICATED, CREDENTIAL_ID, User
+from applecart.embedded.reader import Reader
 from applecart.embedded.refusals import unauthorized
+from applecart.embedded.times import read_stamp
+
+UID_ATTRIBUTE = x509.ObjectIdentifier("1.3.6.1.4.1.57683.2")  # the subject attribute Kubernetes reads a user's UID from
+MOST_REMEMBERED = 4096  # certificates; a fleet has some hundred living ones
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A certificate's content; no user when its subject names none."""
+
+    user: User | None
+    valid_from: datetime
+    valid_until: datetime
+
+
+class ClientCertificates:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._known: dict[bytes, _Read] = {}
+
+    def user(self, certificate_der: bytes) -> User | None:
+        """The user of a certificate; None when it is not valid now, names nobody or cannot be read."""
+        fingerprint = sha256(certificate_der).digest()
+        read = self._known.get(fingerprint)
+        if read is None:
+            read = _read(certificate_der, fingerprint)
+            if read is None:
+                return None
+            if len(self._known) >= MOST_REMEMBERED:
+                self._known.clear()
+            self._known[fingerprint] = read
+        if read.valid_from <= self._clock.now() <= read.valid_until:
+            return read.user
+        self._known.pop(fingerprint, None)
+        return None
+
+
+def _read(certificate_der: bytes, fingerprint: bytes) -> _Read | None:
+    try:
+        certificate = x509.load_der_x509_certificate(certificate_der)
+        names = _values(certificate, NameOID.COMMON_NAME)
+        groups = _values(certificate, NameOID.ORGANIZATION_NAME)
+        uids = _values(certificate, UID_ATTRIBUTE)
+        period = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    except (ValueError, UnsupportedAlgorithm):
+        return None
+    if not names or not names[-1] or len(uids) > 1:
+        return _Read(None, *period)
+    extra: dict[str, tuple[str, ...]] = {CREDENTIAL_ID: (f"X509SHA256={fingerprint.hex()}",)}
+    if AUTHENTICATED not in groups:
+        groups = (*groups, AUTHENTICATED)
+    return _Read(User(names[-1], groups, uids[0] if uids else "", extra), *period)
+
+
+def _values(certificate: x509.Certificate, attribute: x509.ObjectIdentifier) -> tuple[str, ...]:
+    return tuple(one.value for one in certificate.subject.get_attributes_for_oid(attribute) if isinstance(one.value, str))
+
+
+NAMESPACE = "kube-system"
+SECRET_PREFIX = "bootstrap-token-"
+SECRET_TYPE = "bootstrap.kubernetes.io/token"
+USER_PREFIX = "system:bootstrap:"
+GROUP = "system:bootstrappers"
+_TOKEN = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})", re.ASCII)
+_EXTRA_GROUP = re.compile(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]", re.ASCII)
+
+
+class BootstrapTokens:
+    def __init__(self, reader: Reader, clock: Clock) -> None:
+        self._reader = reader
+        self._clock = clock
+
+    def user(self, token: str) -> User | None:
+        """Who shows this token; None for every token that is not good."""
+        parts = _TOKEN.fullmatch(token)
+        if parts is None:
+            return None
+        token_id, secret_part = parts.groups()
+        secret = self._reader.get("secrets", NAMESPACE, f"{SECRET_PREFIX}{token_id}")
+        if secret is None or secret.get("type") != SECRET_TYPE or metadata(secret).get("deletionTimestamp"):
+            return None
+        is_same = hmac.compare_digest(_data(secret, "token-secret").encode(), secret_part.encode())
+        if not is_same or _data(secret, "token-id") != token_id:
+            return None
+        if self._has_expired(secret) or _data(secret, "usage-bootstrap-authentication") != "true":
+            return None
+        extra = _data(secret, "auth-extra-groups")
+        groups = extra.split(",") if extra else []
+        if not all(_EXTRA_GROUP.fullmatch(group) for group in groups):
+            return None
+        return User(f"{USER_PREFIX}{token_id}", (*sorted({GROUP, *groups}), AUTHENTICATED))
+
+    def _has_expired(self, secret: Document) -> bool:
+        expiration = _data(secret, "expiration")
+        if not expiration:
+            return False
+        try:
+            return read_stamp(expiration) <= self._clock.now()
+        except (ValueError, OverflowError):
+            return True
+
+
+def _data(secret: Document, name: str) -> str:
+    return secret_data(secret, name).decode("utf-8", "ignore")
+
 
 INVALID = "invalid bearer token"
 

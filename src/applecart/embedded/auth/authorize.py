@@ -6,10 +6,8 @@ open door must not be one careless binding away.
 """
 
 from applecart.embedded.attributes import Attributes
-from applecart.embedded.auth.decision import ALLOWED, NO_OPINION, Decision, denial
-from applecart.embedded.auth.node_authorizer import NodeAuthorizer
-from applecart.embedded.auth.node_graph import NodeGraph
-from applecart.embedded.auth.rbac import Rbac
+from applecart.embedded.auth.node_authorizer import NodeAuthorizer, NodeGraph
+from applecart.embedded.auth.rbac import ALLOWED, NO_OPINION, Decision, Rbac, denial
 from applecart.embedded.auth.roles import Rule
 from applecart.embedded.auth.user import ANONYMOUS, MASTERS, UNAUTHENTICATED, User
 from applecart.embedded.reader import Reader

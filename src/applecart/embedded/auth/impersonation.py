@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from urllib.parse import unquote
 
 from applecart.embedded.attributes import Attributes
-from applecart.embedded.auth.decision import Decision, denial
+from applecart.embedded.auth.rbac import Decision, denial
 from applecart.embedded.auth.user import (
     ANONYMOUS,
     AUTHENTICATED,

@@ -5,14 +5,8 @@ bound to its own Pods. It may not steer work to itself: no taints, no owners and
 Answers the reason of a refusal, or None; an object that is not there is left to the handler, which answers 404.
 """
 
-import base64
-import binascii
 from collections.abc import Callable, Iterable
 from typing import Any
-
-from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.x509.oid import NameOID
 
 from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.node_authorizer import LEASE_NAMESPACE
@@ -29,7 +23,7 @@ from applecart.embedded.auth.untyped import (
     texts,
     uid_of,
 )
-from applecart.embedded.auth.user import NODE_PREFIX, User
+from applecart.embedded.auth.user import User
 from applecart.embedded.reader import Reader
 
 NODE_LABELS = frozenset(  # what an agent may say about its host
@@ -50,9 +44,7 @@ NODE_LABELS = frozenset(  # what an agent may say about its host
 NODE_LABEL_DOMAINS = ("kubelet.kubernetes.io", "node.kubernetes.io")
 RESTRICTED_DOMAIN = "node-restriction.kubernetes.io"
 RESERVED_DOMAINS = ("kubernetes.io", "k8s.io")
-NODE_SIGNERS = ("kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client-kubelet")
 AUDIENCE_VERB = "request-serviceaccounts-token-audience"
-CLAIM_STATUS_OF_NODES = ("capacity", "conditions", "allocatedResources", "allocatedResourceStatuses")
 
 
 def refuse(
@@ -89,16 +81,10 @@ def refuse(
             return f"unexpected pod subresource {go_quoted(subresource)}, only 'status' and 'eviction' are allowed"
         case "nodes", _:
             return _node(node, operation, obj, old, name)
-        case "persistentvolumeclaims", "status":
-            return _claim_status(node, operation, obj, old)
-        case "persistentvolumeclaims", _:
-            return "may only update PVC status"
         case "serviceaccounts", "token" if operation == "CREATE":
             return _token(user, obj, reader, namespace, name, is_allowed)
         case "leases.coordination.k8s.io", _:
             return _lease(node, operation, obj, namespace, name)
-        case "certificatesigningrequests.certificates.k8s.io", "" if operation == "CREATE":
-            return _signing_request(node, obj)
     return None
 
 
@@ -190,21 +176,6 @@ def _node(node: str, operation: str, obj: Any, old: Any, name: str) -> str | Non
     return None
 
 
-def _claim_status(node: str, operation: str, obj: Any, old: Any) -> str | None:
-    if operation != "UPDATE":
-        return f"unexpected operation {go_quoted(operation)}"
-    if _rest_of_claim(obj) != _rest_of_claim(old):
-        return f"node {go_quoted(node)} is not allowed to update fields other than status.quantity and status.conditions"
-    return None
-
-
-def _rest_of_claim(claim: Any) -> Document:
-    """A volume claim without what a node may change and what every write changes."""
-    status = {name: value for name, value in mapping(mapping(claim).get("status")).items() if name not in CLAIM_STATUS_OF_NODES}
-    kept = {name: value for name, value in metadata(claim).items() if name not in ("resourceVersion", "managedFields")}
-    return {**mapping(claim), "status": status, "metadata": kept}
-
-
 def _token(
     user: User, obj: Any, reader: Reader, namespace: str, account: str, is_allowed: Callable[[User, Attributes], bool]
 ) -> str | None:
@@ -262,19 +233,6 @@ def _lease(node: str, operation: str, obj: Any, namespace: str, name: str) -> st
     if (name_of(obj) if operation == "CREATE" else name) != node:
         return "can only access node lease with the same name as the requesting node"
     return None
-
-
-def _signing_request(node: str, obj: Any) -> str | None:
-    spec = mapping(mapping(obj).get("spec"))
-    if spec.get("signerName") not in NODE_SIGNERS:
-        return None
-    wanted = f"{NODE_PREFIX}{node}"
-    try:
-        request = x509.load_pem_x509_csr(base64.b64decode(text(spec.get("request")), validate=True))
-        names = [one.value for one in request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
-    except (binascii.Error, ValueError, UnsupportedAlgorithm):
-        return "unable to parse csr: PEM block type must be CERTIFICATE REQUEST"
-    return None if names == [wanted] else f"can only create a node CSR with CN={wanted}"
 
 
 def _node_of(pod: Any) -> str:

@@ -1,7 +1,8 @@
 """Questions about identity and rights, asked as objects: a document and a user in, the document with its status out.
 
 Nothing is stored and nobody's rights change. Whether the caller may ask about others was decided before; the reviews about
-oneself are open to everybody who is known.
+oneself are open to everybody who is known. Of selectors only those of fields decide anything (a node may list its own Pods);
+one that cannot be read is ignored and said so: the question is then broader, and the answer can only be more careful.
 """
 
 from applecart.api.meta import Resource
@@ -11,13 +12,72 @@ from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.authenticate import BearerTokens
 from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.rbac import aggregated
-from applecart.embedded.auth.review_selectors import read_field_selector, selector_problems
 from applecart.embedded.auth.token_keys import BadToken
-from applecart.embedded.auth.untyped import Document, items, mapping, metadata, text, texts
+from applecart.embedded.auth.untyped import Document, items, mapping, mappings, metadata, text, texts
 from applecart.embedded.auth.user import User
 from applecart.embedded.field_errors import FieldError, shown
+from applecart.embedded.field_selectors import is_readable, written
 from applecart.embedded.refusals import Refusal, bad_request, invalid
 from applecart.embedded.times import stamp
+
+_IGNORED = "spec.resourceAttributes.fieldSelector ignored due to parse error"
+_PARTLY_IGNORED = "spec.resourceAttributes.fieldSelector partially ignored due to parse error"
+
+
+def read_field_selector(selector: object) -> tuple[str, str]:
+    """The selector as text, and what had to be ignored of it."""
+    given = mapping(selector)
+    requirements = mappings(given.get("requirements"))
+    raw = text(given.get("rawSelector"))
+    if not requirements:
+        return (raw, "") if is_readable(raw) else ("", _IGNORED)
+    terms = [_term(one) for one in requirements]
+    readable = [term for term in terms if term]
+    if len(readable) == len(terms):
+        return ",".join(readable), ""
+    return ",".join(readable), _PARTLY_IGNORED if readable else _IGNORED
+
+
+def selector_problems(asked: Document) -> list[FieldError]:
+    """What is wrong with the selectors of resourceAttributes."""
+    problems: list[FieldError] = []
+    for member in ("fieldSelector", "labelSelector"):
+        selector = asked.get(member)
+        if isinstance(selector, dict):
+            problems += _problems(selector, f"spec.resourceAttributes.{member}")
+    return problems
+
+
+def _problems(selector: Document, field: str) -> list[FieldError]:
+    raw, requirements = text(selector.get("rawSelector")), mappings(selector.get("requirements"))
+    problems: list[FieldError] = []
+    if raw and requirements:
+        detail = "may not specified at the same time as requirements"
+        problems.append(field_errors.invalid(f"{field}.rawSelector", raw, detail))
+    if not raw and not requirements:
+        detail = f"when {field} is specified, requirements or rawSelector is required"
+        problems.append(field_errors.required(f"{field}.requirements", detail))
+    for place, requirement in enumerate(requirements):
+        here = f"{field}.requirements[{place}]"
+        if not text(requirement.get("key")):
+            problems.append(field_errors.required(f"{here}.key", "must be specified"))
+        operator, values = requirement.get("operator"), texts(requirement.get("values"))
+        if operator in ("In", "NotIn") and not values:
+            detail = "must be specified when `operator` is 'In' or 'NotIn'"
+            problems.append(field_errors.required(f"{here}.values", detail))
+        if operator in ("Exists", "DoesNotExist") and values:
+            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            problems.append(field_errors.forbidden(f"{here}.values", detail))
+    return problems
+
+
+def _term(requirement: Document) -> str:
+    """One requirement as text; "" when field selectors cannot say it."""
+    operator, values = requirement.get("operator"), texts(requirement.get("values"))
+    if operator not in ("In", "NotIn") or len(values) != 1:
+        return ""
+    return written(text(requirement.get("key")), values[0], is_equal=operator == "In")
+
 
 AUTHENTICATION = "authentication.k8s.io/v1"
 AUTHORIZATION = "authorization.k8s.io/v1"

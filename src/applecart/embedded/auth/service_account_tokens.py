@@ -3,11 +3,11 @@
 A token is good when this server signed it, for an audience that is asked for, within its time, and while its ServiceAccount
 (and the Pod, Secret or Node it is bound to) is the very same object. The signature of a known token is not checked twice; the
 objects are, as soon as any of their kind changed, so a deletion ends access at once. Tokens are remembered by digest only.
+There are two forms: today's, and the one of token Secrets, whose claims are spelled out under long names.
 """
 
 import hmac
-from base64 import b64decode
-from binascii import Error as Base64Error
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -17,13 +17,87 @@ from uuid import UUID
 import msgspec
 
 from applecart.clock import Clock
-from applecart.embedded.auth.certificates import CREDENTIAL_ID
-from applecart.embedded.auth.token_claims import LEGACY_ISSUER, Bound, Claims, claims_for, legacy_claims_for
 from applecart.embedded.auth.token_keys import BadToken, NotOurs, TokenKeys
-from applecart.embedded.auth.untyped import go_list, mapping, metadata, text, texts_by_name, uid_of
-from applecart.embedded.auth.user import AUTHENTICATED, SERVICE_ACCOUNT_PREFIX, SERVICE_ACCOUNTS, User
+from applecart.embedded.auth.untyped import go_list, metadata, secret_data, text, texts_by_name, uid_of
+from applecart.embedded.auth.user import AUTHENTICATED, CREDENTIAL_ID, SERVICE_ACCOUNT_PREFIX, SERVICE_ACCOUNTS, User
 from applecart.embedded.reader import Reader
 from applecart.embedded.times import read_stamp
+
+LEGACY_ISSUER = "kubernetes/serviceaccount"
+_LEGACY = "kubernetes.io/serviceaccount/"
+
+
+class Bound(msgspec.Struct, frozen=True):
+    """An object by name and identity."""
+
+    name: str = ""
+    uid: str = ""
+
+
+class Binding(msgspec.Struct, frozen=True):
+    """The private claims of today's form."""
+
+    namespace: str = ""
+    serviceaccount: Bound = Bound()
+    pod: Bound | None = None
+    secret: Bound | None = None
+    node: Bound | None = None
+
+
+class Claims(msgspec.Struct, frozen=True, gc=False):
+    iss: str
+    sub: str = ""
+    aud: str | tuple[str, ...] = ()
+    exp: float | None = None
+    iat: float | None = None
+    nbf: float | None = None
+    jti: str = ""
+    kubernetes: Binding | None = msgspec.field(default=None, name="kubernetes.io")
+    legacy_namespace: str = msgspec.field(default="", name=f"{_LEGACY}namespace")
+    legacy_secret_name: str = msgspec.field(default="", name=f"{_LEGACY}secret.name")
+    legacy_account_name: str = msgspec.field(default="", name=f"{_LEGACY}service-account.name")
+    legacy_account_uid: str = msgspec.field(default="", name=f"{_LEGACY}service-account.uid")
+
+
+def claims_for(
+    issuer: str,
+    account: Bound,
+    namespace: str,
+    audiences: tuple[str, ...],
+    now: datetime,
+    lifetime_s: int,
+    token_id: str,
+    bound: Mapping[str, Bound],
+) -> dict[str, Any]:
+    issued_s = int(now.timestamp())
+    private = {"serviceaccount": account, **bound}
+    return {
+        "aud": list(audiences),
+        "exp": issued_s + lifetime_s,
+        "iat": issued_s,
+        "iss": issuer,
+        "jti": token_id,
+        "kubernetes.io": {"namespace": namespace, **{kind: _reference(private[kind]) for kind in sorted(private)}},
+        "nbf": issued_s,
+        "sub": f"{SERVICE_ACCOUNT_PREFIX}{namespace}:{account.name}",
+    }
+
+
+def legacy_claims_for(account: Bound, namespace: str, secret_name: str) -> dict[str, Any]:
+    """The token of a `kubernetes.io/service-account-token` Secret: no end, good while the Secret holds it."""
+    return {
+        "iss": LEGACY_ISSUER,
+        f"{_LEGACY}namespace": namespace,
+        f"{_LEGACY}secret.name": secret_name,
+        f"{_LEGACY}service-account.name": account.name,
+        f"{_LEGACY}service-account.uid": account.uid,
+        "sub": f"{SERVICE_ACCOUNT_PREFIX}{namespace}:{account.name}",
+    }
+
+
+def _reference(bound: Bound) -> dict[str, str]:
+    return {"name": bound.name, **({"uid": bound.uid} if bound.uid else {})}
+
 
 LEEWAY = timedelta(minutes=1)  # clocks differ, and what was deleted a moment ago may still finish its last request
 RECHECK_S = 10  # how long objects are believed without a look, as they age without changing
@@ -69,10 +143,6 @@ class ServiceAccountTokens:
         token_id = str(UUID(int=self._clock.random.getrandbits(128), version=4))
         now = self._clock.now()
         return self.keys.sign(claims_for(self.issuer, account, namespace, audiences, now, lifetime_s, token_id, bound))
-
-    def issue_legacy(self, account: Bound, namespace: str, secret_name: str) -> str:
-        """The token of a `kubernetes.io/service-account-token` Secret: no end, good while the Secret holds it."""
-        return self.keys.sign(legacy_claims_for(account, namespace, secret_name))
 
     def verify(self, token: str, audiences: tuple[str, ...] | None = None) -> Verified:
         """Who shows this token; raises BadToken."""
@@ -156,7 +226,7 @@ class ServiceAccountTokens:
             raise BadToken("Token has been invalidated")
         if LEGACY_INVALID_LABEL in texts_by_name(metadata(secret).get("labels")):
             raise BadToken("Token has been invalidated")
-        if not hmac.compare_digest(_data(secret, "token"), token.encode("utf-8", "replace")):
+        if not hmac.compare_digest(secret_data(secret, "token"), token.encode("utf-8", "replace")):
             raise BadToken("Token does not match server's copy")
         if metadata(self._account(namespace, account)).get("deletionTimestamp"):
             raise BadToken(f"ServiceAccount {namespace}/{account.name} has been deleted")
@@ -196,10 +266,3 @@ def _was_deleted(obj: dict[str, Any], before: datetime) -> bool:
 
 def _is_of_token_type(secret: dict[str, Any]) -> bool:
     return secret.get("type") == "kubernetes.io/service-account-token"
-
-
-def _data(secret: dict[str, Any], name: str) -> bytes:
-    try:
-        return b64decode(text(mapping(secret.get("data")).get(name)), validate=True)
-    except (Base64Error, ValueError):
-        return b""

@@ -10,8 +10,7 @@ from typing import Any
 from applecart.api.meta import Resource
 from applecart.clock import Clock
 from applecart.embedded import field_errors
-from applecart.embedded.auth.service_account_tokens import ServiceAccountTokens
-from applecart.embedded.auth.token_claims import Bound
+from applecart.embedded.auth.service_account_tokens import Bound, ServiceAccountTokens
 from applecart.embedded.auth.untyped import Document, go_quoted, mapping, metadata, text, texts, uid_of
 from applecart.embedded.reader import Reader
 from applecart.embedded.refusals import Refusal, bad_request, conflict, invalid, not_found

@@ -4,6 +4,8 @@ Who may do what is decided on objects that people wrote. A member of the wrong t
 never as an exception in the middle of a decision.
 """
 
+from base64 import b64decode
+from binascii import Error as Base64Error
 from typing import Any
 
 Document = dict[str, Any]
@@ -48,6 +50,14 @@ def uid_of(obj: Any) -> str:
 def texts_by_name(value: Any) -> dict[str, str]:
     """A map of labels or annotations."""
     return {name: one for name, one in mapping(value).items() if isinstance(name, str) and isinstance(one, str)}
+
+
+def secret_data(secret: Any, name: str) -> bytes:
+    """One value of a Secret; what cannot be read is empty."""
+    try:
+        return b64decode(text(mapping(mapping(secret).get("data")).get(name)), validate=True)
+    except (Base64Error, ValueError):
+        return b""
 
 
 def go_list(values: tuple[str, ...] | list[str]) -> str:

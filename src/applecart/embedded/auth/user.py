@@ -9,6 +9,7 @@ NODES = "system:nodes"
 NODE_PREFIX = "system:node:"
 SERVICE_ACCOUNTS = "system:serviceaccounts"
 SERVICE_ACCOUNT_PREFIX = "system:serviceaccount:"
+CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"  # of a user's extras: which certificate or token it was
 
 
 class User(msgspec.Struct, frozen=True):

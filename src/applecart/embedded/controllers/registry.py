@@ -12,7 +12,7 @@ import msgspec
 from applecart.api.coordination import Lease
 from applecart.api.meta import Key
 from applecart.clock import Clock
-from applecart.embedded.auth.token_claims import Bound, legacy_claims_for
+from applecart.embedded.auth.service_account_tokens import Bound, legacy_claims_for
 from applecart.embedded.auth.token_keys import TokenKeys
 from applecart.embedded.controllers.expiry import run_expiry
 from applecart.embedded.controllers.garbage.collector import run_garbage_collector

@@ -2,10 +2,13 @@
 
 An agent is believed only when it shows a certificate of the cluster's authority for the address that its Node names; with
 `verifies=False` any certificate will do, as for a kube-apiserver that was given no kubelet authority. A redirect is never
-followed: an agent must not be able to send this server, with its certificate, anywhere else.
+followed: an agent must not be able to send this server, with its certificate, anywhere else. Why an agent was not reached, and
+its no, are told in the words of the real server: people grep these texts, and runbooks quote them.
 """
 
 import asyncio
+import errno
+import os
 import socket
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -15,9 +18,58 @@ from typing import Any, Self
 
 import aiohttp
 
-from applecart.embedded.relay.agent_failures import AgentLost, agent_unreachable
+from applecart.embedded.field_errors import quoted
+from applecart.embedded.refusals import Refusal
 from applecart.embedded.relay.location import AgentAddress
 from applecart.embedded.trust.pki import PairFiles
+from applecart.errors import Unreachable
+
+TIMED_OUT = "i/o timeout"
+
+
+class AgentUnreachable(Unreachable):
+    """No answer from an agent; the text says where and why."""
+
+
+class AgentLost(Unreachable, ConnectionError):
+    """The connection to an agent ended in the middle of an answer."""
+
+
+def agent_unreachable(at: AgentAddress, error: BaseException) -> AgentUnreachable:
+    return AgentUnreachable(f"{_stage(error)}{_words(at, error)}")
+
+
+def _stage(error: BaseException) -> str:
+    return "tls: failed to verify certificate: " if isinstance(error, aiohttp.ClientConnectorCertificateError) else ""
+
+
+def _words(at: AgentAddress, error: BaseException) -> str:
+    match error:
+        case aiohttp.ClientConnectorCertificateError():
+            why = getattr(error.certificate_error, "verify_message", "it cannot be read")
+            return f"x509: {why} (the agent at {at} must show a certificate of this cluster's authority for its address)"
+        case aiohttp.ClientConnectorDNSError():
+            return f"dial tcp: lookup {at.host}: no such host"
+        case aiohttp.ClientConnectorError():
+            return f"dial tcp {at}: connect: {_system_words(error.os_error)}"
+        case TimeoutError():
+            return f"dial tcp {at}: {TIMED_OUT}"
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():
+            return "EOF"
+        case OSError():
+            return f"read tcp {at}: {_system_words(error)}"
+        case aiohttp.WSServerHandshakeError():
+            return f"the agent at {at} answered the upgrade with {error.status} ({error.message})"
+    return f"the agent at {at} gave no answer that is HTTP"
+
+
+def _system_words(error: OSError) -> str:
+    if isinstance(error, ssl.SSLError):
+        return f"remote error: tls: {(error.reason or 'failure').lower().replace('_', ' ')}"
+    if error.errno is None:
+        return "connection reset by peer"
+    return os.strerror(error.errno).lower() if error.errno in errno.errorcode else "connection failed"
+
 
 CONNECT_S = 10.0  # until TLS is up; a Mac on the same network answers in milliseconds
 ANSWER_S = 30.0  # until the agent begins to answer; it may have to ask a guest first
@@ -160,3 +212,39 @@ def _kept_alive(address: tuple[Any, ...]) -> socket.socket:
         if hasattr(socket, name):
             opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return opened
+
+
+ABOUT = "pods/log"
+_KNOWN = {
+    401: ("Unauthorized", "the server has asked for the client to provide credentials"),
+    404: ("NotFound", "the server could not find the requested resource"),
+    405: ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
+    409: ("Conflict", "the server reported a conflict"),
+    422: ("Invalid", "the server rejected our request due to an error in our request"),
+    429: ("TooManyRequests", "the server has received too many requests and has asked us to try again later"),
+    503: ("ServiceUnavailable", "the server is currently unable to handle the request"),
+    504: (
+        "Timeout",
+        "the server was unable to return a response in the time allotted, but may still be processing the request",
+    ),
+}
+
+
+def refusal_of(refused: AgentRefused, pod: str) -> Refusal:
+    if refused.status == 400:
+        return Refusal(400, "BadRequest", refused.text)
+    if refused.status == 500:
+        causes = {"causes": [{"message": refused.text}]}
+        return Refusal(500, "InternalError", f"Internal error occurred: {refused.text}", causes)
+    reason, words = _reason_and_words(refused)
+    return Refusal(refused.status, reason, f"{words} ( {ABOUT} {pod})", {"name": pod, "kind": ABOUT})
+
+
+def _reason_and_words(refused: AgentRefused) -> tuple[str, str]:
+    if refused.status in _KNOWN:
+        return _KNOWN[refused.status]
+    if refused.status == 403:
+        return "Forbidden", refused.text
+    if refused.status >= 500:
+        return "InternalError", f"an error on the server ({quoted(refused.text)}) has prevented the request from succeeding"
+    return "", f"the server responded with the status code {refused.status} but did not return more information"

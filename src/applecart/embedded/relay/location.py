@@ -1,7 +1,7 @@
 """Which container of which agent a request about a Pod means.
 
-Reads documents and nothing else. The refusals are the real server's, down to the odd one: a Pod whose Node is gone is told
-that there is no such *pod*, under the Node's name.
+Reads committed objects and nothing else. The refusals are the real server's, down to the odd one: a Pod whose Node is gone is
+told that there is no such *pod*, under the Node's name.
 """
 
 from dataclasses import dataclass
@@ -9,8 +9,10 @@ from typing import Any
 
 from yarl import URL
 
+from applecart.api.meta import Key, Resource
 from applecart.embedded.kinds.strategy import Document
-from applecart.embedded.refusals import Refusal, bad_request
+from applecart.embedded.refusals import Refusal, bad_request, not_found
+from applecart.embedded.server.core import Core
 
 PREFERRED_ADDRESSES = ("InternalIP", "Hostname")  # as `--api binaries` tells the real server
 DEFAULT_PORT = 10250  # of every kubelet that does not say otherwise
@@ -61,3 +63,20 @@ def agent_of(node: Document) -> AgentAddress:
                 return AgentAddress(one["address"], port if 0 < port < 1 << 16 else DEFAULT_PORT)
     known = " ".join(f"{{{one.get('type', '')} {one['address']}}}" for one in addresses)
     raise Refusal(500, "", f"no preferred addresses found; known addresses: [{known}]")
+
+
+PODS = Resource("", "v1", "Pod", "pods", True)
+
+
+def find_pod(core: Core, key: Key) -> Document:
+    pod = core.reader.get("pods", key.namespace, key.name)
+    if pod is None:
+        raise not_found(PODS, key.name)
+    return pod
+
+
+def find_node(core: Core, name: str) -> Document:
+    node = core.reader.get("nodes", "", name)
+    if node is None:
+        raise not_found(PODS, name)  # the real server looks for the Node on behalf of the Pod, and says so
+    return node

@@ -16,8 +16,7 @@ from applecart.embedded.auth.user import MASTERS, User
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.relay.agents import HttpAgents, agent_trust
 from applecart.embedded.relay.logs import read_log
-from applecart.embedded.relay.resource_metrics import METRICS_KINDS, ResourceMetrics
-from applecart.embedded.relay.scrapes import Scrapes
+from applecart.embedded.relay.metrics import METRICS_KINDS, ResourceMetrics, Scrapes
 from applecart.embedded.relay.streams import OpenStream, open_stream, refuse_without_upgrade
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer

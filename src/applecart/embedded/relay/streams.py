@@ -8,6 +8,7 @@ show only the second refusal; so the same checks run again for it, and the agent
 from dataclasses import dataclass
 
 import aiohttp
+import msgspec
 from aiohttp import web
 from multidict import MultiMapping
 
@@ -15,15 +16,28 @@ from applecart.api.meta import Key
 from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.user import User
 from applecart.embedded.refusals import Refusal, bad_request, method_not_allowed, no_such_resource
-from applecart.embedded.relay.agent_failures import AgentUnreachable
-from applecart.embedded.relay.agents import CLOSE_S, MESSAGE_LIMIT_BYTES, AgentRefused, HttpAgents
-from applecart.embedded.relay.frames import PROTOCOLS, offered_protocols
-from applecart.embedded.relay.location import AgentAddress, agent_of, container_of
-from applecart.embedded.relay.lookup import find_node, find_pod
-from applecart.embedded.relay.pump import pump
-from applecart.embedded.relay.stream_options import ATTACH, EXEC, read_stream_options
+from applecart.embedded.relay.agents import CLOSE_S, MESSAGE_LIMIT_BYTES, AgentRefused, AgentUnreachable, HttpAgents
+from applecart.embedded.relay.location import AgentAddress, agent_of, container_of, find_node, find_pod
+from applecart.embedded.relay.pump import PROTOCOLS, offered_protocols, pump
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.request import attributes_of
+from applecart.embedded.server.request import attributes_of, is_true
+
+EXEC, ATTACH = "exec", "attach"
+# A client's name for a stream and the kubelet's, in the order in which the kubelet's are sent.
+STREAMS = (("stderr", "error"), ("stdin", "input"), ("stdout", "output"), ("tty", "tty"))
+
+
+class StreamOptions(msgspec.Struct, frozen=True):
+    container: str
+    agent_query: tuple[tuple[str, str], ...]
+
+
+def read_stream_options(action: str, query: MultiMapping[str]) -> StreamOptions:
+    """Nothing here can be wrong: the agent judges what to make of the command and of no streams at all."""
+    command = query.getall("command", []) if action == EXEC else []
+    streams = [(theirs, "1") for ours, theirs in STREAMS if is_true(query.get(ours))]
+    return StreamOptions(query.get("container", ""), (*(("command", word) for word in command), *streams))
+
 
 NO_COMMON_PROTOCOL = "unable to negotiate protocol"  # a kubelet's last word, after everything else is as it should be
 STREAM_PATHS = (f"/{EXEC}", f"/{ATTACH}")

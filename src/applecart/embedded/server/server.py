@@ -16,10 +16,8 @@ from pathlib import Path
 import msgspec
 
 from applecart.clock import Clock
-from applecart.embedded.auth.authenticate import Authenticator, BearerTokens
+from applecart.embedded.auth.authenticate import Authenticator, BearerTokens, BootstrapTokens, ClientCertificates
 from applecart.embedded.auth.authorize import Authorizer
-from applecart.embedded.auth.bootstrap_tokens import BootstrapTokens
-from applecart.embedded.auth.certificates import ClientCertificates
 from applecart.embedded.auth.service_account_tokens import ServiceAccountTokens
 from applecart.embedded.auth.token_keys import TokenKeys
 from applecart.embedded.auth.user import MASTERS, User

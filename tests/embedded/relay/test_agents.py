@@ -12,9 +12,7 @@ from aiohttp.client_reqrep import ConnectionKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.relay.agent_failures import AgentLost, agent_unreachable
-from applecart.embedded.relay.agent_refusals import refusal_of
-from applecart.embedded.relay.agents import AgentRefused
+from applecart.embedded.relay.agents import AgentLost, AgentRefused, agent_unreachable, refusal_of
 from applecart.embedded.relay.location import AgentAddress
 from applecart.errors import Unreachable
 

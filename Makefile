@@ -4,6 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 KUBE ?= 1.36
 ROWS ?=
+SEED := $(or $(SEED),$(shell date +%s))
 export KUBE
 
 VENV := .venv
@@ -16,12 +17,13 @@ export UV_SYSTEM_CERTS ?= true
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 \
 	&& { command -v $$p; break; }; done)
+SOAK := --hypothesis-profile=soak --hypothesis-seed=$(SEED) --timeout=3600
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url
 # Bytecode at once: a command of ours starts in half a second instead of one.
 INSTALL := $(BIN)/uv pip sync --quiet --require-hashes --compile-bytecode --python $(BIN)/python
 OURS := $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --python $(BIN)/python -e . && $(BIN)/python -m compileall -q src
 
-.PHONY: help up test test-kubernetes check generate bench kube-binaries lock clean
+.PHONY: help up test test-kubernetes soak check generate bench kube-binaries lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -34,6 +36,12 @@ test: check ## check, then every test that needs no Kubernetes
 
 test-kubernetes: $(VENV)/ready-to-develop kube-binaries ## the tests on a real kube-apiserver (KUBE=1.33 for the oldest we support)
 	$(BIN)/pytest -n 2 -m "kubernetes and not soak"
+
+soak: $(VENV)/ready-to-develop kube-binaries ## every test at full length with fresh examples, on a real kube-apiserver too (SEED=n repeats one)
+	failed=0; \
+	$(BIN)/pytest -n auto -m "not kubernetes" $(SOAK) || failed=1; \
+	$(BIN)/pytest -n 2 -m kubernetes $(SOAK) || failed=1; \
+	exit $$failed
 
 check: $(VENV)/ready-to-develop ## ruff, mypy --strict, import layers, generated files
 	$(BIN)/ruff check .

@@ -19,6 +19,7 @@ from tests.conformance.model_steps import RESOURCES, path_of, steps_of
 from tests.conformance.normal import normalise
 from tests.conformance.servers import Server
 from tests.conformance.verdict import difference
+from tests.soak import seeds
 
 pytestmark = pytest.mark.kubernetes
 
@@ -82,10 +83,10 @@ def both(real_servers: Servers, embedded_servers: Servers) -> tuple[Server, Serv
 @pytest.mark.timeout(300)
 async def test_random_sequences_end_in_the_same_state_by_the_same_answers_and_events(both: tuple[Server, Server]) -> None:
     differing: list[str] = []
-    seeds = iter(range(SEQUENCES))
+    ahead = iter(seeds(SEQUENCES, soak=SEQUENCES))
 
     async def work(sessions: list[aiohttp.ClientSession]) -> None:
-        for seed in seeds:
+        for seed in ahead:
             pairs = zip(both, sessions, strict=True)
             real, ours = await asyncio.gather(*(take_course(server, session, seed) for server, session in pairs))
             if real != ours:

@@ -29,6 +29,7 @@ from applecart.sim.wire import ChaosProxy
 from applecart.sim.wire_faults import Answer, Cut, Delay, Duplicate, HalfClose, LoseAnswer, RandomPlan, Stall
 from tests.kube.chaos_history import History, state_of
 from tests.kube.objects import config_map
+from tests.soak import seeds
 
 pytestmark = pytest.mark.kubernetes
 
@@ -145,11 +146,11 @@ async def test_after_any_of_a_thousand_schedules_of_faults_the_informer_equals_a
     writer = Client(connect(str(real_cluster.kubeconfig), None, clock, environ={}), clock)
     context = ssl.create_default_context(cadata=real_cluster.ca_pem.decode("ascii"))
     context.load_cert_chain(real_cluster.admin.certificate, real_cluster.admin.key)
-    seeds = iter(range(SCHEDULES))
+    ahead = iter(seeds(SCHEDULES, soak=SCHEDULES))
     struck: Counter[str] = Counter()
 
     async def work() -> None:
-        for seed in seeds:
+        for seed in ahead:
             schedule = Schedule(seed, real_cluster, context, writer, namespace)
             await schedule.play()
             struck.update(schedule.proxy.counts)

@@ -1,11 +1,10 @@
 """Two hours of bad luck on one host, from a seed: jobs come and go, Tart misbehaves, the agent dies, the API goes away.
 
 At every moment no disk is booted twice and no Pod has a second VM; when the bad luck ends everything settles: no Pod hangs, and
-nothing but goldens is left on the host. A seed that fails here is replayed by its number; `CHAOS_SEEDS=100` tries more.
+nothing but goldens is left on the host. A seed that fails is replayed by its number.
 """
 
 import asyncio
-import os
 import random
 from collections import Counter
 from contextlib import suppress
@@ -21,6 +20,7 @@ from applecart.sim.tart.faults import Fault
 from tests.kube.faults import FaultyTransport, Hung, Lost, Refused
 from tests.kubelet.incidents.scene import cut_off, go_wrong, job, scene
 from tests.kubelet.world import NAMESPACE, World
+from tests.soak import seeds
 
 HOURS_S = 2 * 3600.0
 SETTLES_S = 2 * 3600.0  # longer than any class of trouble waits
@@ -78,7 +78,7 @@ async def outages(wire: FaultyTransport, chance: random.Random) -> None:
         wire.heal()
 
 
-@pytest.mark.parametrize("seed", range(int(os.environ.get("CHAOS_SEEDS", "2"))))
+@pytest.mark.parametrize("seed", seeds(2, soak=50))
 async def test_whatever_happens_no_vm_boots_twice_and_nothing_is_left(seed: int, tmp_path: Path, clock: Clock) -> None:
     chance = random.Random(seed)
     async with scene(tmp_path, clock) as here:

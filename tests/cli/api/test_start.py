@@ -1,6 +1,7 @@
 """`applecart api start`: it says that it serves when it does, ends when told, and says in a sentence why it cannot start."""
 
 import os
+import random
 import re
 import signal
 import socket
@@ -139,7 +140,7 @@ def of_another_program(file: Path) -> None:
 
 def with_a_hole(file: Path) -> None:
     content = bytearray(file.read_bytes())
-    content[4096 : len(content) - 4096] = os.urandom(len(content) - 8192)
+    content[4096 : len(content) - 4096] = random.Random(4).randbytes(len(content) - 8192)
     file.write_bytes(content)
 
 

@@ -1,6 +1,6 @@
 """Random writes beside a real API server: what nobody thought of comes out the same too.
 
-The examples are the same in every run; a failing one is printed whole.
+A failing example is printed whole.
 """
 
 import itertools
@@ -13,15 +13,13 @@ from hypothesis import strategies as st
 from tests.embedded.patching.real_api import RealApi
 from tests.embedded.patching.shapes import config_map, node, pod, probe
 from tests.embedded.patching.steps import SUBJECTS, Step, assert_equal, ours, really
+from tests.soak import soaks
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.real_time]
 
 NAMESPACE = "default"
-reproducible = settings(
-    derandomize=True,
-    database=None,
-    deadline=None,
-    max_examples=100,
+unshrunk = settings(
+    max_examples=soaks(100, 1000),
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=list(HealthCheck),
 )
@@ -91,7 +89,7 @@ def defaulted(spec: dict[str, Any]) -> dict[str, Any]:
     return {**spec, "ports": [{"protocol": "TCP", **port} for port in spec["ports"]]}
 
 
-@reproducible
+@unshrunk
 @given(
     st.lists(
         st.tuples(managers, st.sampled_from(["apply", "apply", "merge"]), probe_specs, st.booleans()), min_size=2, max_size=4
@@ -120,7 +118,7 @@ config_maps = st.builds(
 )
 
 
-@reproducible
+@unshrunk
 @given(
     st.lists(
         st.tuples(
@@ -157,7 +155,7 @@ set_patches = some(
 ).filter(is_decided)
 
 
-@reproducible
+@unshrunk
 @given(distinct_finalizers, texts, st.lists(st.tuples(set_patches, st.none() | patch_texts), min_size=1, max_size=3))
 def test_random_strategic_patches_of_metadata(
     real_api: RealApi, first: list[str], labels: dict[str, str], patches: list[tuple[dict[str, Any], Any]]
@@ -168,7 +166,7 @@ def test_random_strategic_patches_of_metadata(
     run(real_api, "ConfigMap", setup, steps, name, with_owners=False)
 
 
-@reproducible
+@unshrunk
 @given(distinct_finalizers, st.lists(set_patches, min_size=1, max_size=3))
 def test_random_strategic_patches_of_a_pod(real_api: RealApi, first: list[str], patches: list[dict[str, Any]]) -> None:
     name = f"random-{next(numbers)}"
@@ -202,7 +200,7 @@ taints = st.lists(
 )
 
 
-@reproducible
+@unshrunk
 @given(
     st.lists(conditions, max_size=4),
     st.lists(addresses, max_size=4, unique_by=lambda one: (one["type"], one["address"])),

@@ -23,12 +23,11 @@ from applecart.embedded.server.server import ADMIN, RunningApi, running_api
 from applecart.embedded.store.log import MemoryLog
 from tests.embedded.structure.samples import CLUSTER_WIDE, CRD, NAMESPACED
 from tests.kube.embedded_api import token_keys
+from tests.soak import soaks
 
 Document = dict[str, Any]
-# The same inputs in every run; a defect that a longer search finds becomes a case of its own.
-fixed_inputs = settings(
-    max_examples=20, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
-)
+# Few, because each has a server of its own; a defect that a longer search finds becomes a case of its own.
+few_inputs = settings(max_examples=soaks(20, 500), suppress_health_check=list(HealthCheck))
 NAMESPACE = "default"
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

@@ -22,7 +22,7 @@ from tests.embedded.server.strategies import (
     bear,
     broken,
     broken_bytes,
-    fixed_inputs,
+    few_inputs,
     life,
     one_of,
     post,
@@ -100,25 +100,25 @@ def broken_protobuf(draw: st.DrawFn) -> list[Call]:
     ]
 
 
-@fixed_inputs
+@few_inputs
 @given(broken_lives())
 def test_an_object_with_any_value_anywhere_is_refused_or_lives_its_whole_life(calls: list[Call]) -> None:
     bear(*calls)
 
 
-@fixed_inputs
+@few_inputs
 @given(broken_json())
 def test_json_with_broken_bytes_is_refused_or_read(calls: list[Call]) -> None:
     bear(*calls)
 
 
-@fixed_inputs
+@few_inputs
 @given(broken_yaml())
 def test_broken_yaml_is_refused_or_read(calls: list[Call]) -> None:
     bear(*calls)
 
 
-@fixed_inputs
+@few_inputs
 @given(broken_protobuf())
 def test_protobuf_with_broken_bytes_is_refused_or_read(calls: list[Call]) -> None:
     bear(*calls)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.embedded.server.strategies import CRD_PATH, PATCHES, TABLE, Call, Document, bear, broken, fixed_inputs, places, post
+from tests.embedded.server.strategies import CRD_PATH, PATCHES, TABLE, Call, Document, bear, broken, few_inputs, places, post
 
 JSON_PATCH, MERGE_PATCH, _, APPLY_PATCH = PATCHES
 NAME = "things.rich.applecart.dev"
@@ -195,7 +195,7 @@ def lives(draw: st.DrawFn) -> list[Call]:
     ]
 
 
-@settings(fixed_inputs, max_examples=25)
+@settings(few_inputs, max_examples=25)
 @given(lives())
 def test_any_definition_is_refused_or_serves_until_it_is_deleted(calls: list[Call]) -> None:
     bear(*calls)

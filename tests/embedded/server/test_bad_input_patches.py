@@ -21,7 +21,7 @@ from tests.embedded.server.strategies import (
     bear,
     broken,
     broken_bytes,
-    fixed_inputs,
+    few_inputs,
     one_of,
     places,
     post,
@@ -82,7 +82,7 @@ def patched(draw: st.DrawFn) -> list[Call]:
     return [*calls, Call("GET", path, accept=TABLE), Call("DELETE", one)]
 
 
-@fixed_inputs
+@few_inputs
 @given(patched())
 def test_any_patch_is_refused_or_taken(calls: list[Call]) -> None:
     bear(*calls)

@@ -24,7 +24,7 @@ from tests.embedded.server.strategies import (
     bear,
     broken,
     broken_bytes,
-    fixed_inputs,
+    few_inputs,
     one_of,
     post,
     texts,
@@ -185,31 +185,31 @@ def paths(draw: st.DrawFn) -> list[Call]:
     return [Call(draw(st.sampled_from(METHODS)), path, body, draw(content_types), query=draw(queries), user=draw(strangers))]
 
 
-@fixed_inputs
+@few_inputs
 @given(questions())
 def test_any_review_binding_eviction_or_token_request_is_answered(calls: list[Call]) -> None:
     bear(*calls)
 
 
-@fixed_inputs
+@few_inputs
 @given(deletions())
 def test_any_options_of_a_deletion_are_refused_or_followed(calls: list[Call]) -> None:
     bear(*calls)
 
 
-@fixed_inputs
+@few_inputs
 @given(scalings())
 def test_any_scale_is_refused_or_set(calls: list[Call]) -> None:
     bear(*calls)
 
 
-@fixed_inputs
+@few_inputs
 @given(requests())
 def test_any_query_header_and_method_is_answered(calls: list[Call]) -> None:
     bear(*calls)
 
 
-@fixed_inputs
+@few_inputs
 @given(paths())
 def test_any_path_is_answered(calls: list[Call]) -> None:
     bear(*calls)

@@ -34,10 +34,11 @@ from applecart.sim.wire_faults import Answer, Cut, Delay, Duplicate, HalfClose, 
 from tests.embedded.server.power_cut_nursery import Nursery, nursery
 from tests.kube.chaos_history import History, state_of
 from tests.kube.objects import config_map
+from tests.soak import seeds, soaks
 
 pytestmark = pytest.mark.real_time
 
-SCHEDULES = 200
+SCHEDULES = soaks(60, 500)
 AT_ONCE = 20
 MOVES = 8
 WRITES_BETWEEN_KILLS = 150
@@ -154,7 +155,7 @@ async def test_after_any_schedule_of_faults_and_kills_the_informer_equals_a_fres
     caplog.set_level(logging.ERROR)  # thousands of expected warnings would bury the story of the schedule that failed
     clock = SystemClock()
     struck: Counter[str] = Counter()
-    seeds = iter(range(SCHEDULES))
+    ahead = iter(seeds(SCHEDULES, soak=SCHEDULES))
     with nursery(tmp_path / "data") as servers:
         servers.start("never", 0)
         writer = Client(connect(str(tmp_path / "data" / "admin.kubeconfig"), None, clock, environ={}), clock)
@@ -162,7 +163,7 @@ async def test_after_any_schedule_of_faults_and_kills_the_informer_equals_a_fres
         killer = Killer(servers)
 
         async def work() -> None:
-            for seed in seeds:
+            for seed in ahead:
                 schedule = Schedule(seed, f"https://127.0.0.1:{servers.port}", context, writer, killer.wrote)
                 await schedule.play()
                 struck.update(schedule.proxy.counts)

@@ -1,7 +1,7 @@
 """The log on disk: what is in the file, and what is said when the file cannot be used."""
 
 import asyncio
-import os
+import random
 import sqlite3
 from pathlib import Path
 
@@ -120,7 +120,7 @@ async def test_damage_is_found_after_a_stop_that_was_none(tmp_path: Path) -> Non
     # The process dies here: nothing says that it ended well.
     content = bytearray((tmp_path / "store.db").read_bytes())
     middle = len(content) // 2
-    content[middle : middle + 4096] = os.urandom(4096)
+    content[middle : middle + 4096] = random.Random(4).randbytes(4096)
     copy = tmp_path / "copy"
     copy.mkdir()
     (copy / "store.db").write_bytes(bytes(content))

@@ -20,6 +20,7 @@ from applecart.kube.transport import Request
 from tests.embedded.controllers.garbage.model import GHOST, Model, random_owners
 from tests.embedded.controllers.stages import api_in_memory
 from tests.kube.faults import Cut, Fault, FaultyTransport, Lost, Plan, Refused, Says
+from tests.soak import seeds
 from tests.virtual_time import elapse
 
 WORLDS = 15
@@ -115,13 +116,13 @@ def faults(chance: Random) -> Plan:
     return plan
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(2, soak=50))
 async def test_what_is_left_is_what_the_model_says(seed: int, clock: Clock) -> None:
     async with api_in_memory(clock) as (client, _):
         await play(client, seed, SETTLED_AFTER_S, FaultyTransport(client.transport), clock, None)
 
 
-@pytest.mark.parametrize("seed", range(100, 104))
+@pytest.mark.parametrize("seed", seeds(2, soak=50))
 async def test_a_failing_network_changes_nothing_of_it(seed: int, clock: Clock) -> None:
     async with api_in_memory(clock) as (client, _):
         await play(client, seed, HEALED_AFTER_S, FaultyTransport(client.transport), clock, Random(seed))

@@ -145,6 +145,7 @@ def test_the_documents_that_are_broken_here_are_accepted_whole(path: str, docume
         (config('"\xff"').replace(b"\xc3\xbf", b"\xff"), 400),
         (config('"\ud800"'), 400),
         (config('"\\ud800"'), 400),
+        (b'{"\xed\xa0\x80" 1}', 400),  # a surrogate before what is wrong was an internal error
         (config('"\\u0000"'), 201),
         (deep(100, "[", "]"), 400),
         (deep(10_000, "[", "]"), 400),

@@ -91,7 +91,7 @@ def _why_not_json(body: bytes, text: str) -> str:
     try:
         json.loads(body)
     except json.JSONDecodeError as error:
-        at = len(error.doc[: error.pos].encode())
+        at = len(error.doc[: error.pos].encode("utf-8", "surrogatepass"))
         at += len(body[at:]) - len(body[at:].lstrip())
         if at >= len(body) or "Unterminated" in error.msg:
             return "unexpected end of JSON input"

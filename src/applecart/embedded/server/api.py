@@ -8,9 +8,8 @@ from applecart.api.meta import Key
 from applecart.embedded.attributes import Attributes
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.refusals import Refusal, bad_request, method_not_allowed, no_such_resource, verb_not_supported
-from applecart.embedded.server import pod_subresources, reading, scaling, writing
-from applecart.embedded.server.agent_calls import AgentCalls, NoAgents
-from applecart.embedded.server.core import Core
+from applecart.embedded.server import pod_subresources, representation, scaling, writing
+from applecart.embedded.server.core import AgentCalls, Core, NoAgents
 from applecart.embedded.server.identity import Identity, answer_review, issue_token, read_virtual
 from applecart.embedded.server.objects import encode
 from applecart.embedded.server.pages import TEXT, Pages
@@ -82,7 +81,7 @@ class Api:
                 return await self._subresource(request, kind, key, asked)
             match request.method:
                 case "GET" | "HEAD":
-                    return await reading.get(core, request, kind, key)
+                    return await representation.get(core, request, kind, key)
                 case "PUT":
                     return await writing.put(core, request, kind, key)
                 case "PATCH":
@@ -95,9 +94,9 @@ class Api:
             raise _not_allowed(kind, asked)
         match asked.verb:
             case "list":
-                return await reading.list_(core, request, kind, within)
+                return await representation.list_(core, request, kind, within)
             case "watch":
-                return await reading.watch(core, request, kind, within)
+                return await representation.watch(core, request, kind, within)
             case "create" if within or not kind.resource.namespaced:
                 return await writing.post(core, request, kind, namespace)
             case "deletecollection" if within or not kind.resource.namespaced:
@@ -113,7 +112,7 @@ class Api:
             raise _not_allowed(kind, asked)
         match asked.subresource, request.method:
             case "status" | "finalize", "GET" | "HEAD":
-                return await reading.get(core, request, kind, key)
+                return await representation.get(core, request, kind, key)
             case "status" | "finalize", "PUT":
                 return await writing.put(core, request, kind, key, asked.subresource)
             case "status", "PATCH":

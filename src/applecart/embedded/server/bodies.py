@@ -12,8 +12,7 @@ from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal, bad_request, unsupported_media_type
 from applecart.embedded.server import syntax
-from applecart.embedded.server.patch_requests import media_type
-from applecart.embedded.server.request import JSON, ApiRequest, invalid_options
+from applecart.embedded.server.request import JSON, ApiRequest, invalid_options, media_type
 from applecart.embedded.structure.conform import conform
 from applecart.embedded.structure.protobuf import decode_protobuf
 from applecart.embedded.structure.strict import duplicate_fields, strict_problems

@@ -1,15 +1,24 @@
-"""What every cluster has from its first moment: the namespaces, roles and the like that clients take for granted."""
+"""What the server writes of its own accord: what every cluster has from its first moment, and what follows from commits.
+
+Namespaces and roles that clients take for granted are made at each start; what people changed stays, as far as roles allow.
+From then on roles that gather those of others follow them, and nodes may read what the Pods on them refer to. That is done
+after readers see a write and before its writer hears of it, or right after; none waits.
+"""
 
 from typing import Any
 
 from applecart.api.meta import Key
+from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.bootstrap_policy import reconciled, wanted
+from applecart.embedded.auth.rbac import CLUSTER_ROLES
 from applecart.embedded.auth.roles import plan_aggregation
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.creation import new_uid
 from applecart.embedded.server.objects import Submitted, find, put, viewed
+from applecart.embedded.store.record import Change, Op
+from applecart.embedded.store.table import NODE_FIELD
 from applecart.embedded.times import stamp
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -75,3 +84,38 @@ def _kind(core: Core, group: str, version: str, plural: str) -> Kind:
     kind = core.registry.find(group, version, plural)
     assert kind is not None
     return kind
+
+
+PODS = "pods"
+
+
+class Consequences:
+    """Follows the commits of a server from its start."""
+
+    def __init__(self, core: Core, authorizer: Authorizer) -> None:
+        self._core = core
+        self._graph = authorizer.graph
+        self._is_gathering = False
+        core.store.on_commit(PODS, self._pod_changed)
+        core.store.on_commit(CLUSTER_ROLES, self._role_changed)
+
+    def _pod_changed(self, change: Change) -> None:
+        previous = change.previous
+        is_same_node = previous is not None and previous.traits.fields.get(NODE_FIELD) == change.record.traits.fields.get(
+            NODE_FIELD
+        )
+        if change.op is Op.MODIFIED and is_same_node:
+            self._graph.passed_over(PODS)
+            return
+        old = previous.document() if previous else None
+        self._graph.on_change(PODS, old, None if change.op is Op.DELETED else change.record.document())
+
+    def _role_changed(self, change: Change) -> None:
+        if not self._is_gathering:
+            self._is_gathering = True
+            self._core.store.soon(self._gather)
+
+    def _gather(self) -> None:
+        self._is_gathering = False
+        if self._core.store.failure is None:
+            aggregate(self._core)

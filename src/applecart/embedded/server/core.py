@@ -1,12 +1,22 @@
-"""What every handler needs, in one place."""
+"""What every handler needs, in one place; also what only a node's agent can answer.
 
+The relay implements `AgentCalls` where there are sockets. An API without one says so; everything else works as before.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
+from applecart.api.meta import Key
 from applecart.clock import Clock
+from applecart.embedded.attributes import Attributes
 from applecart.embedded.reader import Reader
+from applecart.embedded.refusals import Refusal
 from applecart.embedded.server.access import Access
 from applecart.embedded.server.registry import Registry
+from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer
 from applecart.embedded.store.store import Store
+from applecart.embedded.surface.served import Served
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +35,37 @@ class Core:
     clock: Clock
     access: Access
     settings: Settings
+
+
+class AgentCalls(Protocol):
+    async def log(self, request: ApiRequest, key: Key) -> Answer | StreamAnswer:
+        """A container's output."""
+
+    def refuse_plain(self, request: ApiRequest, asked: Attributes) -> Refusal:
+        """The refusal of exec and attach that came without an upgrade."""
+
+    @property
+    def kinds(self) -> Sequence[Served]:
+        """Kinds that are computed from what agents say, while they say something."""
+
+    async def computed(self, request: ApiRequest, asked: Attributes) -> Answer:
+        """An answer of one of those kinds."""
+
+
+class NoAgents:
+    """An API that reaches no agent."""
+
+    kinds: Sequence[Served] = ()
+
+    async def log(self, request: ApiRequest, key: Key) -> Answer | StreamAnswer:
+        raise _unreachable()
+
+    def refuse_plain(self, request: ApiRequest, asked: Attributes) -> Refusal:
+        return _unreachable()
+
+    async def computed(self, request: ApiRequest, asked: Attributes) -> Answer:
+        raise _unreachable()
+
+
+def _unreachable() -> Refusal:
+    return Refusal(503, "ServiceUnavailable", "this API runs inside a process and reaches no node agent; ask it over HTTPS")

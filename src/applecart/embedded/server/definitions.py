@@ -14,13 +14,12 @@ from applecart.embedded.auth.user import MASTERS, User
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.schema.custom_kind import custom_kinds
-from applecart.embedded.schema.definition import FINALIZER, is_established
-from applecart.embedded.server import deleting
+from applecart.embedded.schema.definition import FINALIZER, is_established, status_with_names, taken_names
+from applecart.embedded.server import deletion
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.definition_kind import IN_PROGRESS, say_leaving
 from applecart.embedded.server.deletion import DeleteOptions
 from applecart.embedded.server.objects import find, put, remove, viewed
-from applecart.embedded.server.registry import CRD_LABEL, Registry
+from applecart.embedded.server.registry import CRD_LABEL, IN_PROGRESS, Registry, say_leaving
 from applecart.embedded.server.request import ApiRequest
 from applecart.embedded.store.log import StoreFailed
 from applecart.embedded.store.record import Change, Op
@@ -48,6 +47,7 @@ class Definitions:
         self._leaving: set[str] = set()
         self._woken = asyncio.Event()
         core.store.on_commit(CRD_LABEL, self._committed)
+        core.store.on_commit(CRD_LABEL, self._definition_changed)
         for record in core.store.table(CRD_LABEL).records():
             if record.document()["metadata"].get("deletionTimestamp"):
                 self._leaving.add(record.key.name)
@@ -123,10 +123,34 @@ class Definitions:
             return False
         for record in core.store.table(kinds[0].storage.label).records():
             try:
-                deleting.delete(core, request, kinds[0], record.key, DeleteOptions())
+                deletion.delete(core, request, kinds[0], record.key, DeleteOptions())
             except Refusal as refusal:
                 _log.debug("an object of a deleted definition stays", extra={"object": str(record.key), "why": refusal.message})
         return len(core.store.table(kinds[0].storage.label)) > 0
+
+    def _definition_changed(self, change: Change) -> None:
+        """A name that is free again goes to a definition that waits for it."""
+        if change.op is Op.DELETED:
+            group = (change.record.document().get("spec") or {}).get("group") or ""
+            self._core.store.soon(self._offer_names, group)
+
+    def _offer_names(self, group: str) -> None:
+        core = self._core
+        others = [record.document() for record in core.store.table(CRD_LABEL).records()]
+        for record in core.store.table(CRD_LABEL).records():
+            tip = find(core, self._kind, record.key)
+            if tip is None:
+                continue
+            definition = viewed(core, self._kind, tip)
+            if definition["spec"].get("group") != group:
+                continue
+            status = status_with_names(definition, taken_names(others, group, record.key.name), core.clock.now())
+            if status != definition.get("status"):
+                definition["status"] = status
+                try:
+                    put(core, self._kind, definition, is_new=False)
+                except StoreFailed:
+                    return
 
 
 def _schema_of(value: bytes) -> Any:

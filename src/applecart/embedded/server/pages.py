@@ -3,8 +3,7 @@
 from applecart.embedded.auth.service_account_tokens import ServiceAccountTokens
 from applecart.embedded.auth.token_keys import CONFIGURATION_PATH, JWKS_PATH, openid_configuration
 from applecart.embedded.refusals import method_not_allowed, no_such_resource
-from applecart.embedded.server.agent_calls import AgentCalls, NoAgents
-from applecart.embedded.server.core import Core
+from applecart.embedded.server.core import AgentCalls, Core, NoAgents
 from applecart.embedded.server.objects import encode
 from applecart.embedded.server.representation import sent, to_yaml
 from applecart.embedded.server.request import JSON, Answer, ApiRequest

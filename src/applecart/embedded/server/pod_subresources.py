@@ -6,7 +6,7 @@ from applecart.embedded.kinds import disruption
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import not_found
-from applecart.embedded.server import deleting
+from applecart.embedded.server import deletion
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.objects import encode, find, put_view, viewed
 from applecart.embedded.server.representation import sent
@@ -36,14 +36,14 @@ async def evict(core: Core, request: ApiRequest, kind: Kind, key: Key, eviction:
     if record is None:
         raise not_found(kind.resource, key.name)
     asked = ApiRequest("DELETE", request.path, {}, request.user, {}, encode(options))
-    wanted = deleting.read_options(asked)
+    wanted = deletion.read_options(asked)
     if not wanted.is_dry_run:
         pod = viewed(core, kind, record)
         disruption.check_preconditions(pod, options)
         if _is_running(pod):
             put_view(core, kind, disruption.mark_evicted(pod, core.clock.now()), is_new=False)
-            wanted = deleting.without_revision(wanted)
-    _, submitted, _ = deleting.delete(core, request, kind, key, wanted)
+            wanted = deletion.without_revision(wanted)
+    _, submitted, _ = deletion.delete(core, request, kind, key, wanted)
     if submitted is not None:
         await submitted.settle()
     return sent(SUCCESS, request.accept, 201)

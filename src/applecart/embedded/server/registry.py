@@ -1,17 +1,27 @@
 """Which kinds are served, and what the store needs to know of their objects.
 
-Built-in kinds are fixed; custom kinds come and go with their CustomResourceDefinitions, in the same write. Whoever derives
-something from the set of kinds (discovery, OpenAPI) keeps it until `edition` moves.
+Built-in kinds are fixed; custom kinds come and go with their CustomResourceDefinitions, in the same write. The kind of those is
+here too, because it needs to know the other definitions and the time. Whoever derives something from the set of kinds
+(discovery, OpenAPI) keeps it until `edition` moves.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from applecart.embedded.kinds.kind import Kind
+from applecart.api.meta import Resource
+from applecart.clock import Clock
+from applecart.embedded.kinds.kind import Kind, Subresource
+from applecart.embedded.kinds.strategy import Document
+from applecart.embedded.reader import Reader
+from applecart.embedded.schema.definition import FINALIZER, CrdStrategy, TakenNames, taken_names
 from applecart.embedded.store.record import NOTHING, Traits
 from applecart.embedded.store.store import peek
+from applecart.embedded.structure.types import shape_of
+from applecart.embedded.tables.built_in import table_of
+from applecart.embedded.times import stamp
 
 CRD_LABEL = "customresourcedefinitions.apiextensions.k8s.io"
 
@@ -93,3 +103,47 @@ def renew(kind: Kind, document: dict[str, Any]) -> bool:
 def traits_of(kind: Kind, document: dict[str, Any]) -> Traits:
     metadata = document["metadata"]
     return Traits(metadata.get("uid", ""), metadata.get("labels") or NOTHING, kind.strategy.fields(document) or NOTHING)
+
+
+_PENDING = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+IN_PROGRESS = ("InstanceDeletionInProgress", "CustomResource deletion is in progress")
+DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
+
+
+def definition_kind(others: Callable[[], Reader], clock: Clock) -> Kind:
+    """`others` gives the reader once there is one: the store is made after its kinds."""
+
+    def taken(definition: Document) -> TakenNames:
+        group = (definition.get("spec") or {}).get("group") or ""
+        return taken_names(others().each(CRD_LABEL), group, definition["metadata"].get("name") or "")
+
+    return Kind(
+        resource=DEFINITIONS,
+        storage=DEFINITIONS,
+        singular="customresourcedefinition",
+        list_kind="CustomResourceDefinitionList",
+        strategy=CrdStrategy(taken, clock.now),
+        shape=shape_of(DEFINITIONS.api_version, DEFINITIONS.kind),
+        table=table_of(DEFINITIONS.group, DEFINITIONS.plural),
+        short_names=("crd", "crds"),
+        categories=("api-extensions",),
+        subresources=(Subresource("status", DEFINITIONS.kind),),
+    )
+
+
+def begin_leaving(definition: dict[str, Any], now: datetime) -> None:
+    """What the first DELETE adds: a hold until the objects are gone, and a word on what happens."""
+    metadata = definition["metadata"]
+    metadata["deletionTimestamp"] = stamp(now)
+    finalizers = metadata.get("finalizers") or []
+    if FINALIZER not in finalizers:
+        metadata["finalizers"] = [*finalizers, FINALIZER]
+    say_leaving(definition, "InstanceDeletionPending", _PENDING, now)
+
+
+def say_leaving(definition: dict[str, Any], reason: str, message: str, now: datetime) -> None:
+    """How far the removal of a definition's objects has come."""
+    status = definition.setdefault("status", {})
+    others = [one for one in status.get("conditions") or [] if one.get("type") != "Terminating"]
+    word = {"type": "Terminating", "status": "True", "lastTransitionTime": stamp(now), "reason": reason, "message": message}
+    status["conditions"] = [*others, word]

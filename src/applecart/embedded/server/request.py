@@ -63,6 +63,10 @@ class StreamAnswer:
 _OPTIONS_GROUP = "meta.k8s.io"
 
 
+def media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
+
+
 def is_true(text: str | None) -> bool:
     """A parameter that is there is true, unless it says otherwise; also when it is empty."""
     return text is not None and text.lower() not in ("0", "false")

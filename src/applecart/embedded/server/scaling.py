@@ -9,11 +9,10 @@ from applecart.embedded.server.bodies import SCHEME, read_body
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.field_owners import manager_of
 from applecart.embedded.server.objects import find, viewed
-from applecart.embedded.server.patch_requests import JSON_PATCH, MERGE_PATCH, media_type, patcher
 from applecart.embedded.server.representation import sent
-from applecart.embedded.server.request import Answer, ApiRequest, is_dry_run
+from applecart.embedded.server.request import Answer, ApiRequest, is_dry_run, media_type
 from applecart.embedded.server.updating import update
-from applecart.embedded.server.writing import bad_patch, refuse_other_place
+from applecart.embedded.server.writing import JSON_PATCH, MERGE_PATCH, bad_patch, patcher, refuse_other_place
 from applecart.embedded.structure.conform import conform
 from applecart.embedded.structure.types import type_of
 from applecart.embedded.surface.negotiation import choose_answer

@@ -24,11 +24,9 @@ from applecart.embedded.auth.user import MASTERS, User
 from applecart.embedded.kinds.builtin import builtin_kinds
 from applecart.embedded.relay.relay import CLIENT_GROUPS, CLIENT_USER, running_relay
 from applecart.embedded.server.api import Api
-from applecart.embedded.server.boot import make_sure
-from applecart.embedded.server.consequences import Consequences
+from applecart.embedded.server.boot import Consequences, make_sure
 from applecart.embedded.server.core import Core, Settings
 from applecart.embedded.server.data_folder import DATABASE, DataFolder, make_data_folder
-from applecart.embedded.server.definition_kind import definition_kind
 from applecart.embedded.server.definitions import Definitions, install
 from applecart.embedded.server.front import Front
 from applecart.embedded.server.guard import Guard
@@ -36,7 +34,7 @@ from applecart.embedded.server.identity import Identity
 from applecart.embedded.server.in_process import InProcessTransport
 from applecart.embedded.server.maintenance import Maintenance
 from applecart.embedded.server.pages import Pages
-from applecart.embedded.server.registry import CRD_LABEL, Registry
+from applecart.embedded.server.registry import CRD_LABEL, Registry, definition_kind
 from applecart.embedded.server.request_log import RequestLog
 from applecart.embedded.store.log import Log, StoreFailed
 from applecart.embedded.store.sealing import load_or_make_key
@@ -98,7 +96,7 @@ async def running_api(
     accounts = ServiceAccountTokens(keys, ISSUER, reader, clock)
     identity = Identity(authorizer, BearerTokens(accounts, BootstrapTokens(reader, clock)), accounts)
     definitions = Definitions(core, definitions_kind)
-    Consequences(core, authorizer, definitions_kind)
+    Consequences(core, authorizer)
     await make_sure(core)
     cleaning = asyncio.create_task(definitions.run())
     running = RunningApi(Api(core, identity, Pages(core, accounts, address)), store, guard, identity, core)

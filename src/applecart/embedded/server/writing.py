@@ -1,5 +1,6 @@
-"""POST, PUT, PATCH and DELETE of objects: from a request to its answer."""
+"""POST, PUT, PATCH and DELETE of objects: from a request to its answer, and which of the four kinds of patch it carries."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -11,8 +12,11 @@ from applecart.embedded.field_errors import shown
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.patching.apply import apply
-from applecart.embedded.refusals import Refusal, bad_request, invalid, not_found
-from applecart.embedded.server import deleting, syntax
+from applecart.embedded.patching.json_patch import apply_json_patch
+from applecart.embedded.patching.merge import merge
+from applecart.embedded.patching.strategic import strategic_merge
+from applecart.embedded.refusals import Refusal, bad_request, invalid, not_found, unsupported_media_type
+from applecart.embedded.server import deletion, syntax
 from applecart.embedded.server.bodies import field_validation, other_type, read_object, take_in
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.creation import create, settle_namespace
@@ -20,13 +24,60 @@ from applecart.embedded.server.deletion import DeleteOptions
 from applecart.embedded.server.field_owners import Manager, blank_of, manager_of, reset_fields
 from applecart.embedded.server.listing import ListOptions, Page, Selection, page
 from applecart.embedded.server.objects import Submitted, encode, find
-from applecart.embedded.server.patch_requests import APPLY_PATCH, patcher, refuse_unknown_type
 from applecart.embedded.server.representation import Forms, sent
-from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer, invalid_options, is_dry_run, is_true
+from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer, invalid_options, is_dry_run, is_true, media_type
 from applecart.embedded.server.updating import update
 from applecart.embedded.store.record import Record
 from applecart.embedded.structure.conform import conform
 from applecart.embedded.structure.types import type_of
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+BUILTIN_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
+CUSTOM_TYPES = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+
+
+def refuse_unknown_type(kind: Kind, content_type: str) -> str:
+    """The patch's media type, when this kind takes it."""
+    accepted = CUSTOM_TYPES if kind.is_custom else BUILTIN_TYPES
+    given = media_type(content_type)
+    if given not in BUILTIN_TYPES and not kind.is_custom:
+        raise Refusal(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+    if given not in accepted:
+        raise unsupported_media_type(accepted)
+    return given
+
+
+def patcher(given: str, body: bytes, kind: Kind) -> Callable[[Document], Document]:
+    """What a patch other than apply makes of an object."""
+    about = "" if given == STRATEGIC_PATCH else "error decoding patch: "
+    try:
+        patch: Any = syntax.parse_json(body)
+    except syntax.NotJson as error:
+        raise bad_request(f"{about}{error}") from None
+    if given == MERGE_PATCH and patch is None:
+        raise bad_request("Invalid JSON Patch")
+    if given != JSON_PATCH and not isinstance(patch, dict):
+        wrong = f"cannot unmarshal {syntax.type_name(patch)} into Go value of type map[string]interface {{}}"
+        raise bad_request(f"{about}json: {wrong}")
+
+    def change(document: Document) -> Document:
+        if given == JSON_PATCH:
+            changed = apply_json_patch(document, patch)
+            if isinstance(changed, dict) and syntax.is_too_deep(changed):  # copies of copies
+                raise bad_request("the patch leaves an object that exceeds the max depth")
+        elif given == MERGE_PATCH:
+            changed = merge(document, patch)
+        else:
+            changed = strategic_merge(document, patch, kind.shape)
+        if not isinstance(changed, dict):
+            raise Refusal(400, "BadRequest", "the patch leaves no object")
+        return changed
+
+    return change
+
 
 CREATE, UPDATE, PATCH = "CreateOptions", "UpdateOptions", "PatchOptions"
 
@@ -124,16 +175,16 @@ async def _apply(
 
 async def delete_one(core: Core, request: ApiRequest, kind: Kind, key: Key) -> Answer:
     forms = Forms(core, request, kind)
-    options = deleting.read_options(request)
+    options = deletion.read_options(request)
     return await finish_delete(core, request, kind, key, options, forms)
 
 
 async def finish_delete(core: Core, request: ApiRequest, kind: Kind, key: Key, options: DeleteOptions, forms: Forms) -> Answer:
-    record, submitted, is_gone = deleting.delete(core, request, kind, key, options)
+    record, submitted, is_gone = deletion.delete(core, request, kind, key, options)
     if submitted is not None:
         await submitted.settle()
-    if is_gone and kind.resource.label not in deleting.ANSWERS_OBJECT:
-        return sent(deleting.deleted_status(kind, record), request.accept)
+    if is_gone and kind.resource.label not in deletion.ANSWERS_OBJECT:
+        return sent(deletion.deleted_status(kind, record), request.accept)
     return forms.one(record)
 
 
@@ -141,12 +192,12 @@ async def delete_many(core: Core, request: ApiRequest, kind: Kind, namespace: st
     """One by one, not all or nothing, as the real server does it."""
     forms = Forms(core, request, kind, is_list=True)
     selection = Selection(kind, namespace, request.query)
-    options = deleting.read_options(request)
+    options = deletion.read_options(request)
     found = await page(core, kind, selection.namespace, ListOptions(), selection)
     last: Submitted | None = None
     for record in found.records:
         try:
-            _, submitted, _ = deleting.delete(core, request, kind, record.key, options)
+            _, submitted, _ = deletion.delete(core, request, kind, record.key, options)
         except Refusal as refusal:
             if refusal.code != 404:  # somebody else was faster
                 raise

@@ -1,5 +1,6 @@
-"""Checks 96 to 111: custom resources: defaults, pruning, validation, rules, status and scale."""
+"""Checks 96 to 111 and 141: custom resources: defaults, pruning, validation, rules, status and scale."""
 
+import asyncio
 from typing import Any
 
 from tests.conformance.caller import TABLE
@@ -8,6 +9,7 @@ from tests.conformance.checks_read import names
 from tests.conformance.context import Context, must
 from tests.conformance.kinds import GROUP, SIZE_ONLY, definition, version, widget
 
+ESTABLISHED_WITHIN_S = 2.0  # there is nothing to wait for: what must not come is looked for after others would have
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -255,3 +257,27 @@ async def check_111(ctx: Context) -> Any:
         "without default": (await ctx.admin.post(ctx.widgets(), widget("three", nickname=None))).plain(),
         "object": (await ctx.admin.post(ctx.widgets(), widget("four", limits=None))).plain(),
     }
+
+
+@check(141, "a definition in a group of the server serves nothing and takes nothing along", alone=True)
+async def check_141(ctx: Context) -> Any:
+    """Whether it is stored is not compared: the real server takes it, ours refuses it (`accepted.py`)."""
+    group, held = "node.k8s.io", f"/apis/node.k8s.io/v1/runtimeclasses/{ctx.name('held')}"
+    approved = {"api-approved.kubernetes.io": "unapproved, a test"}
+    must(await ctx.admin.post("/apis/node.k8s.io/v1/runtimeclasses", _runtime_class(ctx.name("held"))))
+    ctx.remove_later(held)
+    for plural, kind, served in (("runtimeclasses", "RuntimeClass", "v1"), ("extras", "Extra", "v1"), ("later", "Later", "v9")):
+        crd = definition(plural, kind, [version(served, SIZE_ONLY)], group=group)
+        crd["metadata"]["annotations"] = approved
+        made = await ctx.admin.post(CRDS, crd)
+        assert made.status in (201, 422), made.plain()
+        ctx.remove_later(f"{CRDS}/{plural}.{group}")
+    await asyncio.sleep(ESTABLISHED_WITHIN_S)
+    told = {path: (await ctx.admin.get(f"/apis/{group}/{path}")).plain() for path in ("v1/extras", "v9/later", "v9")}
+    await ctx.admin.delete(f"{CRDS}/runtimeclasses.{group}")
+    await asyncio.sleep(ESTABLISHED_WITHIN_S)
+    return {**told, "still there": (await ctx.admin.get(held)).plain()}
+
+
+def _runtime_class(name: str) -> dict[str, Any]:
+    return {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}, "handler": "h"}

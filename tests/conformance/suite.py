@@ -17,7 +17,7 @@ import aiohttp
 
 from applecart.embedded.binaries.cluster import Options, RealCluster
 from tests.conformance.caller import open_session
-from tests.conformance.checks import Check, answer_of
+from tests.conformance.checks import COUNT, Check, answer_of
 from tests.conformance.servers import CONTROLLERS, RealServer, Server, StoppableServer
 from tests.kubernetes.recipe import folder
 
@@ -97,5 +97,5 @@ def chosen(checks: list[Check], only: str) -> list[Check]:
         wanted |= set(map(str, range(int(first), int(last) + 1))) if dash else {part}
     unknown = wanted - {one.number for one in checks}
     if unknown:
-        sys.exit(f"there is no check {', '.join(sorted(unknown))}; numbers go from 1 to 140, and 54b")
+        sys.exit(f"there is no check {', '.join(sorted(unknown))}; numbers go from 1 to {COUNT - 1}, and 54b")
     return [one for one in checks if one.number in wanted]

@@ -6,9 +6,8 @@ anybody else.
 
 import pytest
 
-from tests.conformance.accepted import ACCEPTED
 from tests.conformance.caller import open_session
-from tests.conformance.checks import Check, all_checks, answer_of
+from tests.conformance.checks import all_checks, answer_of
 from tests.conformance.conftest import Servers
 from tests.conformance.servers import CONTROLLERS, Server
 from tests.conformance.verdict import difference, is_equal, recorded_answers
@@ -33,10 +32,6 @@ def servers(request: pytest.FixtureRequest, backend: str, number: str) -> tuple[
     return real(has_controllers), tested(has_controllers)
 
 
-def accepts(one: Check) -> bool:
-    return any(one.number in difference.checks for difference in ACCEPTED)
-
-
 @pytest.mark.parametrize(("backend", "number"), [(name, number) for name, numbers in BACKENDS.items() for number in numbers])
 async def test_a_server_answers_as_a_real_one_does(servers: tuple[Server, Server], number: str) -> None:
     one = CHECKS[number]
@@ -44,6 +39,5 @@ async def test_a_server_answers_as_a_real_one_does(servers: tuple[Server, Server
         wanted = await answer_of(one, servers[0], session)
     async with open_session() as session:
         got = await answer_of(one, servers[1], session)
-    if not accepts(one):
-        shown = difference(wanted, got, ("real", "tested"))
-        assert is_equal(number, wanted, got, recorded_answers()), f"{number} {one.title}\n{shown}"
+    shown = difference(wanted, got, ("real", "tested"))
+    assert is_equal(number, wanted, got, recorded_answers()), f"{number} {one.title}\n{shown}"

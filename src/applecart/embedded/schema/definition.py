@@ -121,15 +121,24 @@ _NO_WEBHOOK = "conversion webhooks are not supported by this server; use None, w
 
 
 class CrdStrategy(Strategy):
-    """How definitions behave. `taken` gives the names of other kinds of a group, `now` the time of the write."""
+    """How definitions behave. `taken` gives the names of other kinds of a group, `now` the time of the write.
+
+    The groups of the server itself are no place for definitions: one that took a built-in kind's place would decide what its
+    objects say. The real server stores such a definition and never serves it."""
 
     has_status = True
     status_takes_metadata = True
     counts_generations = True
     updates_unconditionally = False
 
-    def __init__(self, taken: Callable[[Document], TakenNames], now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        taken: Callable[[Document], TakenNames],
+        now: Callable[[], datetime],
+        is_builtin_group: Callable[[str], bool] = lambda group: False,
+    ) -> None:
         self._taken = taken
+        self._is_builtin_group = is_builtin_group
         self._now = now
 
     def default(self, obj: Document) -> None:
@@ -142,6 +151,13 @@ class CrdStrategy(Strategy):
     def prepare_update(self, obj: Document, old: Document) -> None:
         keep(obj, old, "status")
         self._establish(obj)
+
+    def validate_with(self, found: list[FieldError], obj: Document, old: Document | None) -> list[FieldError]:
+        found = super().validate_with(found, obj, old)
+        group = obj["spec"].get("group") or ""
+        if old is None and self._is_builtin_group(group):  # an old one may still lose its finalizers
+            found.append(invalid("spec.group", group, "is built into this server; its kinds cannot be replaced or added to"))
+        return found
 
     def validate(self, obj: Document) -> list[FieldError]:
         try:

@@ -101,7 +101,7 @@ class Api:
                 return await writing.post(core, request, kind, namespace)
             case "deletecollection" if within or not kind.resource.namespaced:
                 return await writing.delete_many(core, request, kind, within)
-        raise method_not_allowed()
+        raise _not_allowed(kind, asked) if asked.verb == "update" else method_not_allowed()
 
     async def _subresource(self, request: ApiRequest, kind: Kind, key: Key, asked: Attributes) -> Answer | StreamAnswer:
         core = self.core

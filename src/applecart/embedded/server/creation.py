@@ -53,7 +53,8 @@ def create(
     if kind.resource.label == "pods":
         admit_pod(core, document)
     core.access.admit(request.user, "create", kind, "", document, None)
-    if metadata.get("resourceVersion", "0") not in ("", "0"):
+    revision = metadata.get("resourceVersion") or "0"
+    if revision.isdecimal() and int(revision):  # one that is no number counts as none
         # The real server's words; it answers 500, although the mistake is the caller's.
         raise bad_request("resourceVersion should not be set on objects to be created")
     metadata.pop("resourceVersion", None)

@@ -119,7 +119,8 @@ class Definitions:
         core = self._core
         request = ApiRequest("DELETE", "", {}, CLEANER)
         kinds = core.registry.custom(name)
-        if not kinds:
+        kept = core.registry.storing(kinds[0].storage.label) if kinds else None
+        if kept is None or not kept.is_custom:  # objects of a built-in kind are never those of a definition
             return False
         for record in core.store.table(kinds[0].storage.label).records():
             try:

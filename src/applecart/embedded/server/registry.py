@@ -1,7 +1,8 @@
 """Which kinds are served, and what the store needs to know of their objects.
 
-Built-in kinds are fixed; custom kinds come and go with their CustomResourceDefinitions, in the same write. The kind of those is
-here too, because it needs to know the other definitions and the time. Whoever derives something from the set of kinds
+Built-in kinds are fixed; custom kinds come and go with their CustomResourceDefinitions, in the same write, and never in a group
+of the server: a built-in kind is neither replaced nor joined, and where both claimed a place it wins. The kind of definitions
+is here too, because it needs to know the other definitions and the time. Whoever derives something from the set of kinds
 (discovery, OpenAPI) keeps it until `edition` moves.
 """
 
@@ -20,9 +21,12 @@ from applecart.embedded.schema.definition import FINALIZER, CrdStrategy, TakenNa
 from applecart.embedded.store.record import NOTHING, Traits
 from applecart.embedded.store.store import peek
 from applecart.embedded.structure.types import shape_of
+from applecart.embedded.surface.served import COMPUTED_GROUP, VIRTUAL_KINDS
 from applecart.embedded.tables.built_in import table_of
 from applecart.embedded.times import stamp
+from applecart.observe.logs import logger
 
+_log = logger("applecart.embedded.registry")
 CRD_LABEL = "customresourcedefinitions.apiextensions.k8s.io"
 
 
@@ -32,6 +36,8 @@ class Registry:
     def __init__(self, builtin: Iterable[Kind]) -> None:
         self.edition = 1
         self._builtin = list(builtin)
+        kinds = (*self._builtin, *VIRTUAL_KINDS)
+        self._builtin_groups = frozenset({COMPUTED_GROUP, *(kind.resource.group for kind in kinds)})
         self._custom: dict[str, list[Kind]] = {}  # by the name of their definition
         self._leaving: set[str] = set()  # definitions that are being deleted
         self._order()
@@ -57,10 +63,13 @@ class Registry:
         return self._custom.get(definition, ())
 
     def is_builtin_group(self, group: str) -> bool:
-        return any(kind.resource.group == group for kind in self._builtin)
+        return group in self._builtin_groups
 
     def install(self, definition: str, kinds: Sequence[Kind]) -> None:
         """Serve the kinds of a definition instead of those it had before; none takes them away."""
+        if kinds and self.is_builtin_group(kinds[0].resource.group):  # a database may hold one that is refused today
+            _log.warning("a definition is not served: its group is built into this server", extra={"definition": definition})
+            kinds = ()
         if kinds:
             self._custom[definition] = list(kinds)
         else:
@@ -87,10 +96,11 @@ class Registry:
 
     def _order(self) -> None:
         self._all = [*self._builtin, *(kind for name in sorted(self._custom) for kind in self._custom[name])]
-        self._served = {(k.resource.group, k.resource.version, k.resource.plural): k for k in self._all}
-        self._by_kind = {(k.resource.group, k.resource.version, k.resource.kind): k for k in self._all}
+        builtin_last = self._all[::-1]
+        self._served = {(k.resource.group, k.resource.version, k.resource.plural): k for k in builtin_last}
+        self._by_kind = {(k.resource.group, k.resource.version, k.resource.kind): k for k in builtin_last}
         self._stored = {k.storage.label: k for k in self._all if k.is_custom}  # should the stored version not be served
-        self._stored |= {k.storage.label: k for k in self._all if k.storage == k.resource}
+        self._stored |= {k.storage.label: k for k in builtin_last if k.storage == k.resource}
 
 
 def renew(kind: Kind, document: dict[str, Any]) -> bool:
@@ -110,7 +120,7 @@ IN_PROGRESS = ("InstanceDeletionInProgress", "CustomResource deletion is in prog
 DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
 
 
-def definition_kind(others: Callable[[], Reader], clock: Clock) -> Kind:
+def definition_kind(others: Callable[[], Reader], clock: Clock, is_builtin_group: Callable[[str], bool]) -> Kind:
     """`others` gives the reader once there is one: the store is made after its kinds."""
 
     def taken(definition: Document) -> TakenNames:
@@ -122,7 +132,7 @@ def definition_kind(others: Callable[[], Reader], clock: Clock) -> Kind:
         storage=DEFINITIONS,
         singular="customresourcedefinition",
         list_kind="CustomResourceDefinitionList",
-        strategy=CrdStrategy(taken, clock.now),
+        strategy=CrdStrategy(taken, clock.now, is_builtin_group),
         shape=shape_of(DEFINITIONS.api_version, DEFINITIONS.kind),
         table=table_of(DEFINITIONS.group, DEFINITIONS.plural),
         short_names=("crd", "crds"),

@@ -78,7 +78,7 @@ async def running_api(
 ) -> AsyncIterator[RunningApi]:
     """An API over a log, until the block ends."""
     readers: list[StoreReader] = []
-    definitions_kind = definition_kind(lambda: readers[0], clock)
+    definitions_kind = definition_kind(lambda: readers[0], clock, lambda group: registry.is_builtin_group(group))
     registry = Registry([*builtin_kinds(), definitions_kind])
     for _, (_, _, value) in log.current(CRD_LABEL):
         install(registry, msgspec.json.decode(value))

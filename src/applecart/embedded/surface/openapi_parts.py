@@ -7,7 +7,7 @@ about, and which patches that kind takes. Strategic merge is left out on purpose
 from schemas that are not sent; without it, it uses its own.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from applecart.api.meta import Resource
@@ -26,6 +26,7 @@ def _text(description: str) -> Document:
     return {"description": description, "type": "string"}
 
 
+_INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _API_VERSION = _text("Group and version of this representation of the object.")
 _KIND = _text("Kind of the object.")
 
@@ -66,6 +67,7 @@ def schemas_of(kind: Served, list_kind: str, schema: Document | None) -> dict[st
     name = schema_name(resource.group, resource.version, resource.kind)
     if schema is None:
         return {name: {"description": BUILT_IN_NOTE, "type": "object", **_extension(kind, resource.kind)}}
+    schema = _everywhere(schema, _unfolded)
     properties = schema.get("properties")
     described = {
         **schema,
@@ -93,6 +95,29 @@ def schemas_of(kind: Served, list_kind: str, schema: Document | None) -> dict[st
         **_extension(kind, list_kind),
     }
     return {name: described, schema_name(resource.group, resource.version, list_kind): items}
+
+
+def _unfolded(schema: Document) -> Document:
+    """Whatever is an int or a string says so in words of OpenAPI too, as on the real server."""
+    if schema.get("x-kubernetes-int-or-string") is not True or schema.get("anyOf") == _INT_OR_STRING:
+        return schema
+    if not schema.get("anyOf"):
+        return {**schema, "anyOf": _INT_OR_STRING}
+    all_of = schema.get("allOf") or []
+    return schema if all_of[:1] == [{"anyOf": _INT_OR_STRING}] else {**schema, "allOf": [{"anyOf": _INT_OR_STRING}, *all_of]}
+
+
+def _everywhere(schema: Document, change: Callable[[Document], Document]) -> Document:
+    """A schema with all its places changed, the outer before the inner."""
+    schema = dict(change(schema))
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(schema.get(keyword), dict):
+            schema[keyword] = _everywhere(schema[keyword], change)
+    if isinstance(properties := schema.get("properties"), dict):
+        schema["properties"] = {
+            name: _everywhere(one, change) if isinstance(one, dict) else one for name, one in properties.items()
+        }
+    return schema
 
 
 def _extension(kind: Served, name: str) -> Document:

@@ -37,7 +37,7 @@ GROUP_ORDER = (
     "node.k8s.io",
     "discovery.k8s.io",
 )
-LAST_GROUP = "metrics.k8s.io"
+COMPUTED_GROUP = "metrics.k8s.io"
 
 _VERSION = re.compile(r"v([1-9][0-9]{0,17})(?:(alpha|beta)([1-9][0-9]{0,17}))?")
 _STABILITY = {None: 0, "beta": 1, "alpha": 2}
@@ -97,7 +97,7 @@ def _group_rank(name: str) -> tuple[int, int, str]:
         return (0, 0, "")
     if name in GROUP_ORDER:
         return (1, GROUP_ORDER.index(name), "")
-    return (3 if name == LAST_GROUP else 2, 0, name)
+    return (3 if name == COMPUTED_GROUP else 2, 0, name)
 
 
 def version_rank(version: str) -> tuple[int, int, int, int, str]:

@@ -1,0 +1,138 @@
+"""Definitions and the kinds of the server itself, which no definition replaces, joins or takes along."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from applecart.clock import Clock
+from applecart.embedded.auth.user import MASTERS, User
+from applecart.embedded.server.objects import put
+from applecart.embedded.server.registry import Registry
+from applecart.embedded.server.request import Answer, ApiRequest
+from applecart.embedded.server.server import RunningApi, running_api
+from applecart.embedded.store.log import MemoryLog
+from tests.embedded.schema.definition_documents import definition
+from tests.kube.embedded_api import serving, token_keys
+from tests.virtual_time import elapse
+
+ADMIN = User("admin", (MASTERS,))
+AUTHOR = User("author", ("system:authenticated",))  # who may do everything with definitions, and nothing else
+RBAC = "rbac.authorization.k8s.io"
+ROLES, BINDINGS = f"/apis/{RBAC}/v1/clusterroles", f"/apis/{RBAC}/v1/clusterrolebindings"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+EVERYTHING = {"roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "cluster-admin"}}
+MINE: dict[str, Any] = {"subjects": [{"kind": "User", "apiGroup": RBAC, "name": AUTHOR.name}]}
+
+
+async def call(running: RunningApi, user: User, method: str, path: str, body: Any = None) -> Any:
+    headers = {"content-type": "application/json"}
+    answer = await running.api.handle(ApiRequest(method, path, {}, user, headers, msgspec.json.encode(body) if body else b""))
+    assert isinstance(answer, Answer)
+    return answer.status, msgspec.json.decode(answer.body) if answer.body[:1] == b"{" else answer.body
+
+
+def taking_over(plural: str = "clusterrolebindings", kind: str = "ClusterRoleBinding", group: str = RBAC) -> dict[str, Any]:
+    """A definition whose defaults make its author a cluster-admin, through every binding that is read."""
+    free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    properties = {
+        "subjects": {"type": "array", "items": free, "default": MINE["subjects"]},
+        "roleRef": {**free, "default": EVERYTHING["roleRef"]},
+    }
+    crd = definition(plural, {**free, "properties": properties})
+    crd["metadata"] = {"name": f"{plural}.{group}", "annotations": {"api-approved.kubernetes.io": "unapproved, a test"}}
+    crd["spec"] |= {"group": group, "scope": "Cluster", "names": {"plural": plural, "kind": kind}}
+    return crd
+
+
+async def let_define(running: RunningApi) -> None:
+    """The author may do everything with definitions."""
+    rules = [{"apiGroups": ["apiextensions.k8s.io"], "resources": ["*"], "verbs": ["*"]}]
+    role = {"metadata": {"name": "definers"}, "rules": rules}
+    binding = {"metadata": {"name": "definers"}, **MINE, "roleRef": {**EVERYTHING["roleRef"], "name": "definers"}}
+    for path, document in ((ROLES, role), (BINDINGS, binding)):
+        assert (await call(running, ADMIN, "POST", path, document))[0] == 201
+
+
+async def bindings(running: RunningApi) -> dict[str, Any]:
+    items = (await call(running, ADMIN, "GET", BINDINGS))[1]["items"]
+    return {item["metadata"]["name"]: (item["metadata"]["uid"], item.get("subjects"), item["roleRef"]) for item in items}
+
+
+async def test_a_definition_cannot_take_over_a_kind_of_the_server(clock: Clock) -> None:
+    """Seen once: such a definition replaced ClusterRoleBinding, its default bound everybody's bindings to its author, and its
+    deletion removed every binding of the cluster."""
+    async with serving(clock) as running:
+        await let_define(running)
+        before = await bindings(running)
+        status, refusal = await call(running, AUTHOR, "POST", DEFINITIONS, taking_over())
+        assert (status, refusal["reason"]) == (422, "Invalid")
+        assert "spec.group" in refusal["message"]
+        assert "built into this server" in refusal["message"]
+        path = f"{DEFINITIONS}/clusterrolebindings.{RBAC}"
+        assert (await call(running, AUTHOR, "PUT", path, taking_over()))[0] in (404, 405, 422)
+        assert (await call(running, AUTHOR, "GET", "/api/v1/secrets"))[0] == 403
+        await call(running, AUTHOR, "DELETE", path)
+        await elapse(5)
+        assert await bindings(running) == before
+
+
+@pytest.mark.parametrize(
+    "group", [RBAC, "apiextensions.k8s.io", "authentication.k8s.io", "metrics.k8s.io", "coordination.k8s.io"]
+)
+async def test_no_other_kind_joins_a_group_of_the_server(clock: Clock, group: str) -> None:
+    async with serving(clock) as running:
+        assert (await call(running, ADMIN, "POST", DEFINITIONS, taking_over("extras", "Extra", group)))[0] == 422
+
+
+async def test_the_names_of_built_in_kinds_are_free_in_other_groups(clock: Clock) -> None:
+    async with serving(clock) as running:
+        crd = taking_over("pods", "Pod", "example.com")
+        crd["spec"]["names"]["shortNames"] = ["po"]
+        assert (await call(running, ADMIN, "POST", DEFINITIONS, crd))[0] == 201
+        thing = {"apiVersion": "example.com/v1", "kind": "Pod", "metadata": {"name": "x"}}
+        assert (await call(running, ADMIN, "POST", "/apis/example.com/v1/pods", thing))[0] == 201
+        assert (await call(running, ADMIN, "GET", "/api/v1/pods"))[1]["items"] == []
+        await call(running, ADMIN, "DELETE", f"{DEFINITIONS}/pods.example.com")
+        await elapse(5)
+        assert (await call(running, ADMIN, "GET", "/api/v1/pods"))[0] == 200
+
+
+async def test_such_a_definition_of_an_older_server_is_not_served_and_goes_alone(clock: Clock) -> None:
+    """A database written before they were refused may hold one; it neither acts nor keeps anybody from deleting it."""
+    log = MemoryLog()
+    async with running_api(log, clock, token_keys()) as running:
+        await let_define(running)
+        before = await bindings(running)
+        kind = running.core.registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        assert kind is not None
+        crd = taking_over()
+        kind.strategy.default(crd)
+        kind.strategy.prepare_create(crd)
+        await put(running.core, kind, crd | {"metadata": {**crd["metadata"], "uid": "1"}}, is_new=True).settle()
+        assert await bindings(running) == before
+    async with running_api(log, clock, token_keys()) as running:
+        assert await bindings(running) == before
+        assert (await call(running, AUTHOR, "GET", "/api/v1/secrets"))[0] == 403
+        path = f"{DEFINITIONS}/clusterrolebindings.{RBAC}"
+        assert (await call(running, AUTHOR, "GET", path))[0] == 200
+        assert (await call(running, AUTHOR, "DELETE", path))[0] == 200
+        await elapse(5)
+        assert (await call(running, AUTHOR, "GET", path))[0] == 404
+        assert await bindings(running) == before
+
+
+async def test_a_built_in_kind_keeps_its_place_and_its_objects_whatever_is_installed(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The refusal and the rule of what is served both gone: what is stored still belongs to the built-in kind alone."""
+    monkeypatch.setattr(Registry, "is_builtin_group", lambda registry, group: False)
+    async with serving(clock) as running:
+        await let_define(running)
+        before = await bindings(running)
+        assert (await call(running, AUTHOR, "POST", DEFINITIONS, taking_over()))[0] == 201
+        assert await bindings(running) == before
+        assert (await call(running, AUTHOR, "GET", "/api/v1/secrets"))[0] == 403
+        await call(running, AUTHOR, "DELETE", f"{DEFINITIONS}/clusterrolebindings.{RBAC}")
+        await elapse(5)
+        assert await bindings(running) == before

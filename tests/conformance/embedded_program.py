@@ -19,7 +19,7 @@ from applecart.kube.client import Client
 
 
 async def main(folder: Path, port: int, *, has_controllers: bool) -> None:
-    settings = Settings(tracks_all_fields=True, needs_service_accounts=has_controllers)
+    settings = Settings(needs_service_accounts=has_controllers)
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(EmbeddedServer(folder, clock, port=port, settings=settings))

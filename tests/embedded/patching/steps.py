@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+import msgspec
+
 from applecart.embedded.patching.apply import apply
 from applecart.embedded.patching.json_patch import apply_json_patch
 from applecart.embedded.patching.managed_fields import track_update
@@ -163,10 +165,10 @@ def _written(subject: Subject, live: dict[str, Any] | None, step: Step) -> dict[
             api_version=subject.api_version,
             subresource=step.subresource,
             now=NOW,
-            eager=True,
             reset=reset,
             blank=subject.blank,
         )
+        result = msgspec.json.decode(msgspec.json.encode(result))  # as it is stored and read again
     return _kept(result, live, reset)
 
 
@@ -174,9 +176,9 @@ def _changed(subject: Subject, live: dict[str, Any] | None, step: Step) -> Any:
     if live is None or step.how == "create":
         return copied(step.body)
     ways: dict[str, Callable[[], Any]] = {
-        "merge": lambda: merge(live, step.body),
-        "strategic": lambda: strategic_merge(live, step.body, subject.shape),
-        "json": lambda: apply_json_patch(live, step.body),
+        "merge": lambda: merge(copied(live), step.body),
+        "strategic": lambda: strategic_merge(copied(live), step.body, subject.shape),
+        "json": lambda: apply_json_patch(copied(live), step.body),
         "put": lambda: _with_identity(copied(step.body), live),
     }
     return ways[step.how]()

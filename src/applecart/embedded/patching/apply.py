@@ -257,7 +257,7 @@ def apply(
         raise refuse_conflicts(conflicts)
 
     del entries[applier]
-    entries = after_losses(entries, changes)
+    entries = after_losses(entries, changes.taken, changes.removed)
     owned = wanted - NEVER_OWNED
     if owned:
         entries[applier] = ManagerEntry(owned, api_version, time if live is not None and same(before, after) else stamp(now))

@@ -13,12 +13,17 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
+import msgspec
+
 from applecart.embedded.field_errors import quoted
 
 Element = str
 
 _ESCAPED = re.compile(r'["\\\x00-\x1f<>&\u2028\u2029]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+KNOWN_SETS = 512  # kept parsed, which takes ten times their text: 20 MB at worst
+KNOWN_SET_BYTES = 4096  # of text; longer ones are parsed every time
+KNOWN_ELEMENT_LENGTH = 256
 _KINDS = "fkvi"  # in the order in which elements of one parent are listed
 
 
@@ -36,7 +41,7 @@ def field(name: str) -> Element:
 
 def key(values: dict[str, Any]) -> Element:
     """An item of a list that is identified by some of its members."""
-    return "k:" + _written({name: values[name] for name in sorted(values)})
+    return "k:{" + ",".join([f"{_written(name)}:{_written(values[name])}" for name in sorted(values)]) + "}"
 
 
 def value(item: Any) -> Element:
@@ -84,17 +89,29 @@ def element_text(element: Element) -> str:
     return f"[{rest}]"
 
 
-@lru_cache(maxsize=4096)
 def order(element: Element) -> tuple[Any, ...]:
     """Sorts elements of one parent: names, then keys, then values, then indices."""
+    if element[0] == "f":
+        return (0, element)
+    return _known_order(element) if len(element) <= KNOWN_ELEMENT_LENGTH else _order(element)
+
+
+def _in_order(elements: Iterable[Element]) -> list[Element]:
+    ordered = sorted(elements)
+    # Names sort as their texts do, and behind them come all other kinds.
+    return ordered if not ordered or ordered[-1][0] == "f" else sorted(ordered, key=order)
+
+
+def _order(element: Element) -> tuple[Any, ...]:
     kind, rest = element[0], element[2:]
-    if kind == "f":
-        return (0, rest)
     if kind == "k":
         return (1, tuple((name, *_rank(one)) for name, one in json.loads(rest).items()))
     if kind == "v":
         return (2, *_rank(json.loads(rest)))
     return (3, int(rest))
+
+
+_known_order = lru_cache(maxsize=4096)(_order)
 
 
 def _rank(item: Any) -> tuple[int, Any]:
@@ -116,7 +133,7 @@ def _shown(item: Any) -> str:
 
 def _written(item: Any) -> str:
     if isinstance(item, str):
-        return '"' + _ESCAPED.sub(_escape, item) + '"'
+        return f'"{item}"' if _ESCAPED.search(item) is None else f'"{_ESCAPED.sub(_escape, item)}"'
     if isinstance(item, dict):
         return "{" + ",".join(f"{_written(name)}:{_written(one)}" for name, one in item.items()) + "}"
     if isinstance(item, list):
@@ -135,11 +152,15 @@ Path = tuple[Element, ...]
 
 
 class FieldSet:
-    __slots__ = ("children", "members")
+    """Operations answer one of their operands when it is the result, so that what did not change is neither copied nor
+    written again."""
+
+    __slots__ = ("_text", "children", "members")
 
     def __init__(self, members: Iterable[Element] = (), children: "dict[Element, FieldSet] | None" = None) -> None:
         self.members = frozenset(members)
-        self.children = {} if children is None else {name: child for name, child in children.items() if child}
+        self.children = children or {}  # none of them empty
+        self._text: msgspec.Raw | None = None
 
     @classmethod
     def of(cls, paths: Iterable[Path]) -> "FieldSet":
@@ -167,47 +188,57 @@ class FieldSet:
         return bool(path) and node is not None and path[-1] in node.members
 
     def __or__(self, other: "FieldSet") -> "FieldSet":
-        children = dict(self.children)
+        changed = {}
         for element, child in other.children.items():
-            children[element] = children[element] | child if element in children else child
-        return FieldSet(self.members | other.members, children)
+            mine = self.children.get(element)
+            both = child if mine is None else mine | child
+            if both is not mine:
+                changed[element] = both
+        if not changed and other.members <= self.members:
+            return self
+        return FieldSet(self.members | other.members, {**self.children, **changed})
 
     def __and__(self, other: "FieldSet") -> "FieldSet":
         shared = self.children.keys() & other.children.keys()
         children = {element: self.children[element] & other.children[element] for element in shared}
-        return FieldSet(self.members & other.members, children)
+        return FieldSet(self.members & other.members, _filled(children))
 
     def __sub__(self, other: "FieldSet") -> "FieldSet":
         """Without the members of the other; children of those members stay."""
-        children = {
-            element: child - other.children[element] if element in other.children else child
-            for element, child in self.children.items()
-        }
-        return FieldSet(self.members - other.members, children)
+        changed = {}
+        for element, gone in other.children.items():
+            mine = self.children.get(element)
+            if mine is not None and (left := mine - gone) is not mine:
+                changed[element] = left
+        if not changed and self.members.isdisjoint(other.members):
+            return self
+        return FieldSet(self.members - other.members, _filled({**self.children, **changed}) if changed else self.children)
 
     def without_subtrees(self, other: "FieldSet") -> "FieldSet":
         """Without the members of the other and everything below them."""
+        if not other:
+            return self
         children = {
             element: child.without_subtrees(other.children[element]) if element in other.children else child
             for element, child in self.children.items()
             if element not in other.members
         }
-        return FieldSet(self.members - other.members, children)
+        return FieldSet(self.members - other.members, _filled(children))
 
     def below(self, element: Element) -> "FieldSet":
         return self.children.get(element, NOTHING)
 
     def paths(self) -> Iterator[Path]:
         """Each field, in the order in which messages list them: a level's own members before what is below."""
-        yield from ((element,) for element in sorted(self.members, key=order))
-        for element in sorted(self.children, key=order):
+        yield from ((element,) for element in _in_order(self.members))
+        for element in _in_order(self.children):
             for rest in self.children[element].paths():
                 yield (element, *rest)
 
     def written(self) -> dict[str, Any]:
         """`fieldsV1`."""
         fields: dict[str, Any] = {}
-        for element in sorted(self.members | self.children.keys(), key=order):
+        for element in _in_order(self.members | self.children.keys() if self.children else self.members):
             child = self.children.get(element)
             if child is None:
                 fields[element] = {}
@@ -217,12 +248,37 @@ class FieldSet:
                 fields[element] = child.written()
         return fields
 
+    @property
+    def text(self) -> msgspec.Raw:
+        """`fieldsV1` as JSON."""
+        if self._text is None:
+            self._text = msgspec.Raw(msgspec.json.encode(self.written()))
+        return self._text
+
+
+def _filled(children: dict[Element, FieldSet]) -> dict[Element, FieldSet]:
+    return {element: child for element, child in children.items() if child}
+
 
 NOTHING = FieldSet()
 
 
 def read_field_set(fields: Any) -> FieldSet:
     """The set of a `fieldsV1`; raises BadElement."""
+    try:
+        text = msgspec.json.encode(fields)
+    except (TypeError, ValueError, OverflowError):
+        raise BadElement(type(fields).__name__) from None
+    # The objects of one writer mostly have the same set, and one object has it write after write.
+    return _read_known(text) if len(text) <= KNOWN_SET_BYTES else _read(msgspec.json.decode(text))
+
+
+@lru_cache(maxsize=KNOWN_SETS)
+def _read_known(text: bytes) -> FieldSet:
+    return _read(msgspec.json.decode(text))
+
+
+def _read(fields: Any) -> FieldSet:
     if fields is None:
         return NOTHING
     if type(fields) is not dict:
@@ -233,13 +289,13 @@ def read_field_set(fields: Any) -> FieldSet:
         if text == ".":
             continue
         try:
-            element = read_element(text)
+            element = text if text.startswith("f:") else read_element(text)
         except BadElement as problem:
             # A newer server's kind of element: dropping it loses ownership of a field, refusing it would lose all.
             if problem.is_unknown:
                 continue
             raise
-        child = read_field_set(below)
+        child = _read(below)
         if child:
             children[element] = child
         if not child or "." in below:

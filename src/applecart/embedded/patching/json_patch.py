@@ -24,8 +24,9 @@ class _Inapplicable(Exception):
 
 @refuses_deep_nesting
 def apply_json_patch(document: dict[str, Any], operations: Any) -> Any:
-    """The document after all operations; not necessarily an object, for an operation may replace the whole."""
-    patched = _Patched(copied(document))
+    """The document after all operations; not necessarily an object, for an operation may replace the whole. The given one is
+    used up."""
+    patched = _Patched(document)
     try:
         for operation in _checked(operations):
             patched.carry_out(operation)

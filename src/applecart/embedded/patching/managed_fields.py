@@ -7,8 +7,8 @@ sent may be anything, and garbage is ignored whole.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -42,8 +42,7 @@ class Owner(NamedTuple):
         return json.dumps({name: part for name, part in parts.items() if part}, separators=(",", ":"), ensure_ascii=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ManagerEntry:
+class ManagerEntry(NamedTuple):
     """What an owner has. `time` is when it last changed the object; "" when it only ever agreed with others."""
 
     fields: FieldSet
@@ -99,8 +98,8 @@ def _text(entry: dict[str, Any], name: str) -> str:
     return value
 
 
-def write_entries(entries: Entries) -> list[dict[str, Any]]:
-    """Appliers first, then by age."""
+def write_entries(entries: Entries, *, as_text: bool = False) -> list[dict[str, Any]]:
+    """Appliers first, then by age. `as_text` leaves the sets as JSON, which is most of them as it was stored."""
     ordered = sorted(entries.items(), key=lambda one: _order(*one))
     return [
         {
@@ -109,7 +108,7 @@ def write_entries(entries: Entries) -> list[dict[str, Any]]:
             "apiVersion": entry.api_version,
             **({"time": entry.time} if entry.time else {}),
             "fieldsType": "FieldsV1",
-            "fieldsV1": entry.fields.written(),
+            "fieldsV1": entry.fields.text if as_text else entry.fields.written(),
             **({"subresource": owner.subresource} if owner.subresource else {}),
         }
         for owner, entry in ordered
@@ -120,6 +119,7 @@ def _order(owner: Owner, entry: ManagerEntry) -> tuple[Any, ...]:
     return owner.operation, _seconds(entry.time), owner.manager, entry.api_version, owner.subresource
 
 
+@lru_cache(maxsize=1024)
 def _seconds(time: str) -> float:
     try:
         return read_stamp(time).timestamp() // 1 if time else 0
@@ -183,7 +183,6 @@ def track_update(
     api_version: str,
     subresource: str,
     now: datetime,
-    eager: bool,
     reset: tuple[str, ...] = (),
     blank: Mapping[str, Any] = NO_MEMBERS,
 ) -> None:
@@ -196,37 +195,40 @@ def track_update(
     if type(metadata) is not dict:
         return
     stored = managed_fields_of(old)
-    if "managedFields" not in metadata and stored is None and (not eager or old is not None):
-        return
     sent = metadata.pop("managedFields", None)
-    entries = entries_or_none(stored) if subresource else _sent_or_stored(sent, stored)
-    if not entries and (not eager or old is not None):
-        return
-    changes = changes_between(comparable(old, blank), comparable(new, blank), shape)
+    known = entries_or_none(stored)
+    entries = known if subresource or sent == stored else _sent_or(sent, known)
+    if not entries and old is not None:
+        return  # whoever clears the owners of an object ends the tracking, until somebody applies
+    changes = changes_between(comparable(old, blank, reset), comparable(new, blank, reset), shape)
     owner = Owner(manager or UNNAMED, UPDATE, api_version, subresource)
-    written = write_entries(after_update(entries, changes.without(reset_fields(reset)), owner, api_version, now))
-    if written:
-        metadata["managedFields"] = written
+    after = after_update(entries, changes.without(reset_fields(reset)), owner, api_version, now)
+    if after:
+        metadata["managedFields"] = stored if after == known else write_entries(after, as_text=True)
 
 
 def after_update(entries: Entries, changes: Changes, owner: Owner, api_version: str, now: datetime) -> Entries:
     """Who owns what once the owner has made these changes."""
-    result = after_losses(entries, changes)
-    taken = changes.taken - NEVER_OWNED
-    if taken:
-        before = result[owner].fields if owner in result else NOTHING
-        result[owner] = ManagerEntry(taken | before, api_version, stamp(now))
+    lost = changes.taken
+    taken = lost - NEVER_OWNED
+    if not taken:
+        return after_losses(entries, lost, changes.removed)
+    result = after_losses({one: entry for one, entry in entries.items() if one != owner}, lost, changes.removed)
+    # Taking again what one has is no change of the set, whose text then stays.
+    before = entries[owner].fields - changes.removed - (lost - taken) if owner in entries else NOTHING
+    result[owner] = ManagerEntry(before | taken, api_version, stamp(now))
     return cap_updaters(result)
 
 
-def after_losses(entries: Entries, changes: Changes) -> Entries:
-    """The entries without fields that others changed or removed; who owns nothing is gone."""
-    lost = changes.taken
+def after_losses(entries: Entries, lost: FieldSet, removed: FieldSet) -> Entries:
+    """The entries without fields that others changed or that are gone; who owns nothing is left out."""
     result = {}
     for owner, entry in entries.items():
-        left = entry.fields - lost - changes.removed
-        if left:
-            result[owner] = ManagerEntry(left, entry.api_version, entry.time)
+        left = entry.fields - lost - removed
+        if left is entry.fields:
+            result[owner] = entry
+        elif left:
+            result[owner] = entry._replace(fields=left)
     return result
 
 
@@ -235,7 +237,7 @@ def managed_fields_of(obj: dict[str, Any] | None) -> Any:
     return metadata.get("managedFields") if type(metadata) is dict else None
 
 
-def _sent_or_stored(sent: Any, stored: Any) -> Entries:
+def _sent_or(sent: Any, stored: Entries) -> Entries:
     """What a client sent counts, or it could not change it; a client that knows nothing of it must not lose it."""
     if sent == [] or (type(sent) is list and len(sent) == 1 and _is_blank(sent[0])):
         return {}
@@ -243,13 +245,14 @@ def _sent_or_stored(sent: Any, stored: Any) -> Entries:
         entries = read_entries(sent)
     except BadEntries:
         entries = {}
-    return entries or entries_or_none(stored)
+    return entries or stored
 
 
 def _is_blank(entry: Any) -> bool:
     return entry is None or (type(entry) is dict and not any(entry.values()))
 
 
+@lru_cache(maxsize=64)
 def reset_fields(paths: tuple[str, ...]) -> FieldSet:
     return FieldSet.of(tuple(map(field, path.split("."))) for path in paths)
 
@@ -259,12 +262,15 @@ def blank_object(shape: Shape) -> dict[str, Any]:
     return {name: {} for name, child in shape.fields.items() if child.sort == "struct"}
 
 
-def comparable(obj: dict[str, Any] | None, blank: Mapping[str, Any]) -> dict[str, Any]:
-    """An object as ownership sees it: without managedFields, and with what all objects of its kind have."""
+def comparable(obj: dict[str, Any] | None, blank: Mapping[str, Any], reset: tuple[str, ...] = ()) -> dict[str, Any]:
+    """An object as ownership sees it: without managedFields, without whole parts that the endpoint ignores, and with what all
+    objects of its kind have."""
     content = dict(obj) if obj else {}
     for name, value in blank.items():
         if content.get(name) is None:
             content[name] = value
+    for name in reset:
+        content.pop(name, None)
     metadata = content.get("metadata")
     if type(metadata) is dict and "managedFields" in metadata:
         content["metadata"] = {name: value for name, value in metadata.items() if name != "managedFields"}

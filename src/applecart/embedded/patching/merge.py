@@ -1,7 +1,7 @@
 """JSON merge patch (RFC 7386): members of the patch replace members of the object, null removes them.
 
 Lists are replaced whole. As on a real API server, a null inside a value that is new to the object never becomes part of it.
-The result shares nothing with either input.
+The result shares nothing with the patch; the object is used up.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ def _merged(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     result = {}
     for name, value in target.items():
         if name not in patch:
-            result[name] = copied(value) if type(value) is dict or type(value) is list else value
+            result[name] = value
             continue
         change = patch[name]
         if change is None:

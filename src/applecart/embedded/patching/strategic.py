@@ -5,9 +5,9 @@ primitives. `$patch`, `$retainKeys`, `$setElementOrder/x` and `$deleteFromPrimit
 
 The order of a list is part of the contract, because clients compare lists: items of the patch keep the patch's order, items
 only the object has keep theirs, and both are woven together by the object's order. Keys need not be unique (a port may be open
-for two protocols): the first item with a key is merged, all of them are deleted. The result shares nothing with either input.
-A patch that a real API server fails on with 500 (an item without its merge key) is refused as 422. Refusals never show an item:
-it may be secret.
+for two protocols): the first item with a key is merged, all of them are deleted. The result shares nothing with the patch; the
+object is used up. A patch that a real API server fails on with 500 (an item without its merge key) is refused as 422. Refusals
+never show an item: it may be secret.
 """
 
 from collections.abc import Callable
@@ -103,9 +103,9 @@ def _merge_maps(items: Items, original: list[Any], patch: list[Any]) -> list[Any
     kept = []
     for place, (identity, item) in enumerate(known):
         if identity not in patched:
-            kept.append((identity, copied(item)))
+            kept.append((identity, item))
         elif place != positions[identity]:
-            patched[identity].append(copied(item))
+            patched[identity].append(item)
     kept = _grouped(kept)
     changed = [(identity, item) for identity, group in patched.items() for item in group]
     return [item for _, item in _woven(kept, changed, positions, lambda one: one[0])]
@@ -258,7 +258,7 @@ def _merged_plainly(original: dict[str, Any], patch: dict[str, Any], shape: Shap
             if value is not ABSENT:
                 result[name] = value
         else:
-            result[name] = copied(value) if type(value) is dict or type(value) is list else value
+            result[name] = value
     for name, change in patch.items():
         if change is not None and name not in original:
             value = without_directives(without_nulls(change))
@@ -336,7 +336,7 @@ def _in_order(value: Any, change: Any, order: Any, shape: Shape) -> Any:
     items = _items(shape)
     items.check_order(change if change is not ABSENT else [], order)
     if change is ABSENT:
-        merged = copied(value)
+        merged = value
     elif value is ABSENT:
         merged = without_directives(change)
     else:

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from applecart.embedded.patching.field_set import Element, FieldSet, Path, field, key, value
+import msgspec
+
+from applecart.embedded.patching.field_set import NOTHING, Element, FieldSet, field, key, value
 from applecart.embedded.patching.values import ABSENT, copied, same
 from applecart.embedded.shape import UNTYPED, Shape
 
@@ -84,26 +86,31 @@ def keyed(items: Any, shape: Shape) -> Iterator[tuple[Element, Any]]:
             continue
 
 
-def fields_in(content: Any, shape: Shape) -> FieldSet:
-    """Every field of a value."""
+def fields_in(content: Any, shape: Shape, *, all_members: bool = False) -> FieldSet:
+    """Every field of a value; a struct's own members that hold something only when `all_members` are asked for."""
     form = form_of(shape, content)
     members: set[Element] = set()
     children: dict[Element, FieldSet] = {}
     if form == "map" and type(content) is dict:
         for name, one in content.items():
-            element = field(name)
-            child = shape.child(name)
-            if form_of(child, one) == "leaf" or one is None or one == {} or not is_named(shape, name):
+            element = "f:" + name
+            if type(one) is dict or type(one) is list:
+                child = shape.child(name)
+                if all_members or one == {} or form_of(child, one) == "leaf" or not is_named(shape, name):
+                    members.add(element)
+                if below := fields_in(one, child, all_members=all_members):
+                    children[element] = below
+            elif all_members or one is None or not is_named(shape, name) or form_of(shape.child(name), one) == "leaf":
                 members.add(element)
-            children[element] = fields_in(one, child)
     elif form == "list":
         items = list(keyed(content, shape))
-        times = Counter(element for element, _ in items)
+        members.update([element for element, _ in items])
+        times = Counter([element for element, _ in items]) if len(members) < len(items) else None
         for element, item in items:
-            members.add(element)
-            if times[element] == 1:
-                children[element] = fields_in(item, shape.child(""))
-    return FieldSet(members, children)
+            is_one = times is None or times[element] == 1
+            if is_one and (below := fields_in(item, shape.child(""), all_members=all_members)):
+                children[element] = below
+    return FieldSet(members, children) if members or children else NOTHING
 
 
 def with_named(fields: FieldSet, shape: Shape) -> FieldSet:
@@ -138,80 +145,116 @@ class Changes:
 
 
 def changes_between(old: Any, new: Any, shape: Shape) -> Changes:
-    walk = _Comparison()
-    walk.compare((), old, new, shape)
-    return Changes(FieldSet.of(walk.removed), FieldSet.of(walk.modified), FieldSet.of(walk.added))
+    """Either side may be ABSENT."""
+    sides = (_Level(), _Level(), _Level())
+    if type(old) is dict and type(new) is dict and form_of(shape, new) == "map":  # two objects, of which something differs
+        _compare_members(old, new, shape, sides)
+        return Changes(*(FieldSet(level.members, level.children) for level in sides))
+    _compare("", old, new, shape, sides)
+    return Changes(*(level.children.get("", NOTHING) for level in sides))
 
 
-class _Comparison:
+class _Level:
+    """What was removed, modified or added among the parts of one place, before it is a set."""
+
+    __slots__ = ("children", "members")
+
     def __init__(self) -> None:
-        self.removed: list[Path] = []
-        self.modified: list[Path] = []
-        self.added: list[Path] = []
+        self.members: set[Element] = set()
+        self.children: dict[Element, FieldSet] = {}
 
-    def compare(self, path: Path, old: Any, new: Any, shape: Shape) -> None:
-        """One place; either side may be ABSENT."""
-        if old is new:
-            return
-        old_form, new_form = form_of(shape, old), form_of(shape, new)
-        # Where a value of unknown shape turned from a leaf into a map or back, it counts as both.
-        if old is not ABSENT and new is not ABSENT and old_form != new_form:
-            self._compare_as(old_form, path, old, new, shape)
-        form = old_form if new is ABSENT else new_form
-        if not self._compare_as(form, path, old, new, shape):
-            if old is ABSENT:
-                self.added.append(path)
-            elif new is ABSENT:
-                self.removed.append(path)
+    def add(self, element: Element, below: FieldSet) -> None:
+        if below:
+            self.children[element] = self.children[element] | below if element in self.children else below
 
-    def _compare_as(self, form: str, path: Path, old: Any, new: Any, shape: Shape) -> bool:
-        """Whether the place turned out to be a leaf. Empty maps and lists are, or they could not be owned."""
-        container = dict if form == "map" else list
-        old_parts: Any = old if type(old) is container else container()
-        new_parts: Any = new if type(new) is container else container()
-        if form == "leaf" or (not old_parts and not new_parts):
-            self._compare_leaf(path, old, new)
-            return True
-        if form == "map":
-            for name in {**old_parts, **new_parts}:
-                parts = old_parts.get(name, ABSENT), new_parts.get(name, ABSENT)
-                self.compare((*path, field(name)), *parts, shape.child(name))
+
+_Sides = tuple[_Level, _Level, _Level]
+
+
+def _compare(element: Element, old: Any, new: Any, shape: Shape, sides: _Sides) -> None:
+    if old is new:
+        return
+    if old is ABSENT or new is ABSENT:
+        side = sides[2] if old is ABSENT else sides[0]
+        side.members.add(element)
+        side.add(element, fields_in(new if old is ABSENT else old, shape, all_members=True))
+        return
+    if _are_same_text(old, new):
+        return
+    old_form, new_form = form_of(shape, old), form_of(shape, new)
+    # Where a value of unknown shape turned from a leaf into a map or back, it counts as both.
+    for form in (new_form,) if old_form == new_form else (old_form, new_form):
+        _compare_as(form, element, old, new, shape, sides)
+
+
+def _compare_as(form: str, element: Element, old: Any, new: Any, shape: Shape, sides: _Sides) -> None:
+    """Empty maps and lists are leaves, or they could not be owned."""
+    container = dict if form == "map" else list
+    old_parts: Any = old if type(old) is container else container()
+    new_parts: Any = new if type(new) is container else container()
+    if form == "leaf" or (not old_parts and not new_parts):
+        if not same(old, new):
+            sides[1].members.add(element)
+        return
+    below = (_Level(), _Level(), _Level())
+    if form == "map":
+        _compare_members(old_parts, new_parts, shape, below)
+    else:
+        _compare_items(old_parts, new_parts, shape, below)
+    for side, level in zip(sides, below, strict=True):
+        if level.members or level.children:
+            side.add(element, FieldSet(level.members, level.children))
+
+
+def _compare_members(old: dict[str, Any], new: dict[str, Any], shape: Shape, sides: _Sides) -> None:
+    for name, other in new.items():
+        one = old.get(name, ABSENT)
+        if one is other:
+            continue
+        if type(other) is str and type(one) is str:  # most of what differs, and a leaf in every shape
+            if one != other:
+                sides[1].members.add(field(name))
         else:
-            self._compare_items(path, old_parts, new_parts, shape)
+            _compare(field(name), one, other, shape.child(name), sides)
+    for name, one in old.items():
+        if name not in new:
+            _compare(field(name), one, ABSENT, shape.child(name), sides)
+
+
+def _compare_items(old: Any, new: Any, shape: Shape, sides: _Sides) -> None:
+    """Items with the same key are one field as long as there are several of them."""
+    groups: dict[Element, tuple[list[Any], list[Any]]] = {}
+    for number, items in enumerate((old, new)):
+        for element, item in keyed(items, shape):
+            groups.setdefault(element, ([], []))[number].append(item)
+    removed, modified, added = sides
+    element_shape = shape.child("")
+    for element, (old_items, new_items) in groups.items():
+        first_old = old_items[0] if old_items else ABSENT
+        first_new = new_items[0] if new_items else ABSENT
+        if len(old_items) < 2 and len(new_items) < 2:
+            _compare(element, first_old, first_new, element_shape, sides)
+        elif len(old_items) > 1 and len(new_items) > 1:
+            if not same(old_items, new_items):
+                modified.members.add(element)
+        elif len(old_items) > 1:
+            if new_items:
+                _compare(element, ABSENT, first_new, element_shape, sides)
+            removed.members.add(element)
+        else:
+            if old_items:
+                _compare(element, first_old, ABSENT, element_shape, sides)
+            added.members.add(element)
+
+
+def _are_same_text(old: Any, new: Any) -> bool:
+    """Whether nothing can differ: most of an object is as it was, and encoding both is faster than walking them."""
+    if type(old) is not type(new) or (type(old) is not dict and type(old) is not list):
         return False
-
-    def _compare_leaf(self, path: Path, old: Any, new: Any) -> None:
-        if old is ABSENT:
-            self.added.append(path)
-        elif new is ABSENT:
-            self.removed.append(path)
-        elif not same(old, new):
-            self.modified.append(path)
-
-    def _compare_items(self, path: Path, old: Any, new: Any, shape: Shape) -> None:
-        """Items with the same key are one field as long as there are several of them."""
-        groups: dict[Element, tuple[list[Any], list[Any]]] = {}
-        for side, items in enumerate((old, new)):
-            for element, item in keyed(items, shape):
-                groups.setdefault(element, ([], []))[side].append(item)
-        element_shape = shape.child("")
-        for element, (old_items, new_items) in groups.items():
-            here = (*path, element)
-            first_old = old_items[0] if old_items else ABSENT
-            first_new = new_items[0] if new_items else ABSENT
-            if len(old_items) < 2 and len(new_items) < 2:
-                self.compare(here, first_old, first_new, element_shape)
-            elif len(old_items) > 1 and len(new_items) > 1:
-                if not same(old_items, new_items):
-                    self.modified.append(here)
-            elif len(old_items) > 1:
-                if new_items:
-                    self.compare(here, ABSENT, first_new, element_shape)
-                self.removed.append(here)
-            else:
-                if old_items:
-                    self.compare(here, first_old, ABSENT, element_shape)
-                self.added.append(here)
+    try:
+        return msgspec.json.encode(old) == msgspec.json.encode(new)
+    except (OverflowError, ValueError):  # numbers that JSON has and the encoder has not
+        return False
 
 
 def combined(live: Any, applied: Any, shape: Shape) -> Any:

@@ -1,7 +1,8 @@
 """JSON values as the patches handle them: copied, compared, never shared.
 
-A patched object goes on to be changed in place, while what it was made from may still be read by others; every value that
-enters a result is therefore a copy. Nesting that Python cannot follow is the caller's fault and is refused, not a defect.
+A patched object goes on to be changed in place, and a patch may be used again: what a patch brings is therefore copied. The
+object that is patched is not, for it was read for the purpose; nobody looks at it afterwards. Nesting that Python cannot follow
+is the caller's fault and is refused, not a defect.
 """
 
 from collections.abc import Callable

@@ -52,7 +52,7 @@ class Api:
 
     async def _answer(self, request: ApiRequest) -> Answer | StreamAnswer:
         attributes = attributes_of(request.method, request.path, request.query)
-        self.core.authorizer.check(request.user, attributes)
+        self.core.access.authorize(request.user, attributes)
         if not attributes.is_resource:
             return self._pages.answer(request) or not_found_page()
         virtual = _VIRTUAL.get((attributes.group, attributes.version, attributes.resource))

@@ -10,9 +10,9 @@ from typing import Protocol
 from applecart.api.meta import Key
 from applecart.clock import Clock
 from applecart.embedded.attributes import Attributes
-from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.reader import Reader
 from applecart.embedded.refusals import Refusal
+from applecart.embedded.server.access import Access
 from applecart.embedded.server.registry import Registry
 from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer
 from applecart.embedded.store.store import Store
@@ -23,7 +23,6 @@ from applecart.embedded.surface.served import Served
 class Settings:
     """What an operator or a test may choose."""
 
-    tracks_all_fields: bool = False  # managedFields of every write, not only of objects that were applied once
     needs_service_accounts: bool = False  # a Pod's ServiceAccount must exist, and is `default` when none is named
 
 
@@ -33,7 +32,7 @@ class Core:
     registry: Registry
     reader: Reader
     clock: Clock
-    authorizer: Authorizer
+    access: Access
     settings: Settings
 
 

@@ -7,12 +7,14 @@ from applecart.api.meta import Resource
 from applecart.embedded.field_errors import FieldError, invalid, required
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
+from applecart.embedded.patching.apply import apply
 from applecart.embedded.patching.managed_fields import blank_object, track_update
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.request import ApiRequest, invalid_options
 from applecart.embedded.structure.types import type_of
 from applecart.embedded.structure.walk import zero_struct
 
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 LONGEST_BYTES = 128  # of a manager's name
 
 _blanks: dict[Resource, Mapping[str, Any]] = {}
@@ -43,6 +45,9 @@ def manager_of(request: ApiRequest, options: str, subresource: str = "", *, must
     return Manager(name or program.encode()[:LONGEST_BYTES].decode("utf-8", "ignore"), subresource)
 
 
+SERVER = Manager("kube-apiserver")  # what the server writes unasked
+
+
 def track(core: Core, kind: Kind, old: Document | None, document: Document, manager: Manager) -> None:
     """Record what an update or a creation took over."""
     track_update(
@@ -53,7 +58,32 @@ def track(core: Core, kind: Kind, old: Document | None, document: Document, mana
         api_version=kind.resource.api_version,
         subresource=manager.subresource,
         now=core.clock.now(),
-        eager=core.settings.tracks_all_fields,
+        reset=reset_fields(kind, manager.subresource),
+        blank=blank_of(kind),
+    )
+
+
+def track_definition(core: Core, kind: Kind, old: Document | None, document: Document) -> None:
+    """What the server itself says of a definition is its own, as it is that of the controllers which write it elsewhere."""
+    if kind.resource.label != DEFINITIONS:
+        return
+    said = document["status"]
+    before = (old or {}).get("status") or {"acceptedNames": {"plural": "", "kind": ""}, "conditions": []}
+    before = {**before, "storedVersions": said.get("storedVersions")}
+    track(core, kind, {**document, "status": before}, document, SERVER._replace(subresource="status"))
+
+
+def applied_to(core: Core, kind: Kind, live: Document | None, applied: Any, manager: Manager, *, force: bool) -> Document:
+    """The object after a server-side apply, with its owners. Raises Refusal."""
+    return apply(
+        live,
+        applied,
+        shape=kind.shape,
+        manager=manager.name,
+        force=force,
+        api_version=kind.resource.api_version,
+        subresource=manager.subresource,
+        now=core.clock.now(),
         reset=reset_fields(kind, manager.subresource),
         blank=blank_of(kind),
     )

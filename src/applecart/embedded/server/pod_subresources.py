@@ -6,35 +6,32 @@ from applecart.embedded.kinds import disruption
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import not_found
-from applecart.embedded.server import deletion, gate
-from applecart.embedded.server.admission import Write, write_of
+from applecart.embedded.server import deletion
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.objects import encode, find, viewed
+from applecart.embedded.server.objects import encode, find, put_view, viewed
 from applecart.embedded.server.representation import sent
-from applecart.embedded.server.request import Answer, ApiRequest
+from applecart.embedded.server.request import Answer, ApiRequest, is_dry_run
 
 OPTIONS = "CreateOptions"
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
 async def bind(core: Core, request: ApiRequest, kind: Kind, key: Key, binding: Document) -> Answer:
-    """Below a Pod and, for its name alone, below the namespace."""
-    write = write_of(request, "create", kind, key, OPTIONS, "binding")
-    admitted = gate.admit_below(core, write, binding)
+    dry = is_dry_run(request.query, OPTIONS)
     bindings.validate_binding(key.name, binding)
     record = find(core, kind, key)
     if record is None:
         raise not_found(kind.resource, key.name)
-    bound = bindings.bind(viewed(core, kind, record), binding, core.clock.now())
-    if not write.is_dry_run:
-        await gate.amend(core, admitted, bound).settle()
+    pod = viewed(core, kind, record)
+    bound = bindings.bind(pod, binding, core.clock.now())
+    if not dry:
+        await put_view(core, kind, bound, is_new=False).settle()
     return sent(SUCCESS, request.accept, 201)
 
 
 async def evict(core: Core, request: ApiRequest, kind: Kind, key: Key, eviction: Document) -> Answer:
-    write = write_of(request, "create", kind, key, OPTIONS, "eviction")
-    admitted = gate.admit_below(core, write, eviction)
-    options = disruption.delete_options(key.name, eviction, ["All"] if write.is_dry_run else [])
+    dry = ["All"] if is_dry_run(request.query, OPTIONS) else []
+    options = disruption.delete_options(key.name, eviction, dry)
     record = find(core, kind, key)
     if record is None:
         raise not_found(kind.resource, key.name)
@@ -44,9 +41,9 @@ async def evict(core: Core, request: ApiRequest, kind: Kind, key: Key, eviction:
         pod = viewed(core, kind, record)
         disruption.check_preconditions(pod, options)
         if _is_running(pod):
-            gate.amend(core, admitted, disruption.mark_evicted(pod, core.clock.now()))
+            put_view(core, kind, disruption.mark_evicted(pod, core.clock.now()), is_new=False)
             wanted = deletion.without_revision(wanted)
-    _, submitted, _ = gate.delete(core, Write(request.user, "delete", kind, key), wanted)
+    _, submitted, _ = deletion.delete(core, request, kind, key, wanted)
     if submitted is not None:
         await submitted.settle()
     return sent(SUCCESS, request.accept, 201)

@@ -11,10 +11,9 @@ from aiohttp import web
 
 from applecart.clock import Clock
 from applecart.observe import connection_limit
-from applecart.observe.connection_limit import HANDSHAKE_S, LimitedListener, server_log
+from applecart.observe.connection_limit import NO_FILES, LimitedListener, _OutOfFiles, server_log
 from tests.embedded.relay.stage import Trust
 from tests.observe.stranger import HOST, heard
-from tests.virtual_time import elapse
 
 LOGGER = "tests.observe.connection_limit"
 ASK = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
@@ -58,7 +57,7 @@ async def test_who_finds_a_door_with_tls_full_is_not_even_shaken_hands_with(
     trust = Trust(tmp_path, clock)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(trust.agent.certificate, trust.agent.key)
-    listener = await LimitedListener.open(server, HOST, 0, context=context, most=2)
+    listener = await LimitedListener.open(server, HOST, 0, context=context, most=1)
     port = listener.addresses[0][1]
     try:
         known = ssl.create_default_context(cadata=trust.pem.decode())
@@ -73,24 +72,66 @@ async def test_who_finds_a_door_with_tls_full_is_not_even_shaken_hands_with(
         listener.close()
 
 
+class Arrived(asyncio.Transport):
+    """One that came, and may still be shaking hands."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_aborted = False
+
+    def is_closing(self) -> bool:
+        return self.is_aborted
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+def let_in(listener: LimitedListener, arrived: Arrived) -> bool:
+    return isinstance(listener.enter(arrived), web.RequestHandler)
+
+
 async def test_those_who_may_still_shake_hands_count_until_they_are_given_up(server: web.Server) -> None:
     """A connection takes its file before anything was said on it."""
-    listener = LimitedListener(server, 3, shakes_hands=True)
-    let_in = [isinstance(listener.enter(), web.RequestHandler) for _ in range(5)]
-    assert let_in == [True, True, True, False, False]
-    await elapse(HANDSHAKE_S)
-    assert isinstance(listener.enter(), web.RequestHandler)
+    listener = LimitedListener(server, 3)
+    came = [Arrived() for _ in range(5)]
+    assert [let_in(listener, one) for one in came] == [True, True, True, False, False]
+    came[1].abort()
+    assert let_in(listener, later := Arrived())
+    assert not let_in(listener, Arrived())
+    assert not later.is_aborted
+
+
+async def test_a_full_listener_lets_the_next_one_in_for_those_that_it_is_told_to_close(server: web.Server) -> None:
+    listener = LimitedListener(server, 3, those_to_go=lambda inside: inside[:1])
+    came = [Arrived() for _ in range(10)]
+    assert all(let_in(listener, one) for one in came)
+    assert [one.is_aborted for one in came] == [True] * 7 + [False] * 3
 
 
 async def test_a_flood_is_told_once_until_it_is_over(server: web.Server, caplog: pytest.LogCaptureFixture) -> None:
-    listener = LimitedListener(server, 1, shakes_hands=True)
+    listener = LimitedListener(server, 1)
     for _ in range(2):
-        for _ in range(10):
-            listener.enter()
-        await elapse(HANDSHAKE_S)
+        for one in (came := [Arrived() for _ in range(10)]):
+            listener.enter(one)
+        came[0].abort()
+        let_in(listener, only := Arrived())
+        only.abort()
     assert [record.name for record in caplog.records if "too many connections" in record.getMessage()] == [
         connection_limit.__name__
     ] * 2
+
+
+def test_running_out_of_files_is_one_line_and_not_one_for_each_attempt(caplog: pytest.LogCaptureFixture) -> None:
+    """Seen once: asyncio wrote 125,951 lines, each with a trace."""
+    told = _OutOfFiles()
+    records = [
+        logging.LogRecord("asyncio", logging.ERROR, "", 0, "%s\nsocket: <x>", (NO_FILES,), (OSError, OSError(24), None))
+        for _ in range(1000)
+    ]
+    shown = [record for record in records if told.filter(record)]
+    assert [(record.getMessage(), record.exc_info) for record in shown] == [
+        ("no file is free for a new connection; raise the limit of open files", None)
+    ]
 
 
 @pytest.mark.real_time

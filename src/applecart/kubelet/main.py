@@ -20,11 +20,11 @@ from applecart.kubelet.agent import Agent
 from applecart.kubelet.assembly import make_folders
 from applecart.kubelet.node.addresses import metrics_bind, node_address
 from applecart.kubelet.only_agent import only_agent
-from applecart.kubelet.open_files import raise_limit
 from applecart.kubelet.option_values import host_and_port
 from applecart.kubelet.options import PROGRAM, Options, parse
 from applecart.observe.logs import logger, setup_logging
 from applecart.observe.metrics import Metrics
+from applecart.observe.open_files import raise_limit
 from applecart.observe.serve import ObserveServer
 from applecart.secrets import redact
 from applecart.tart.files import Files

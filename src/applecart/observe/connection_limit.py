@@ -1,15 +1,16 @@
 """What stands before a page that strangers can reach: only so many at a time, for so long, and a log without their words.
 
-A connection costs a file, and a process that has none left can start no program. So a listener lets only so many in, counts
-those that have come in the last seconds and may still be shaking hands, and closes the rest unread. A request that cannot be
-read is answered by aiohttp and not logged: its text may hold a credential, and anybody could fill a disk with it.
+A connection costs a file, and a process that has none left can start no program. So a listener lets only so many in, counting
+those that still shake hands, and closes the rest unread, or others in their place. A request that cannot be read is answered by
+aiohttp and not logged: its text may hold a credential, and anybody could fill a disk with it.
 """
 
 import asyncio
 import logging
 import ssl
+import weakref
 from asyncio.sslproto import SSLProtocol
-from collections import deque
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self
 
 from applecart.observe.logs import logger
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 CONNECTIONS = 128  # an API server, a metrics server, a few people: tens at the most
 HANDSHAKE_S = 5.0
+NO_FILES = "socket.accept() out of system resource"  # as asyncio logs it, for each connection that waits
+NO_FILES_TOLD = "no file is free for a new connection; raise the limit of open files"
+TOLD_AGAIN_S = 60.0
 IDLE_S = 120.0  # of a connection without a request; API servers let go of theirs after 90 s, and should be the first
 
 log = logger(__name__)
@@ -42,6 +46,24 @@ def server_log(name: str) -> logging.Logger:
     return found
 
 
+class _OutOfFiles(logging.Filter):
+    """One line a minute instead of asyncio's trace for each attempt: it wrote 125,951 of them in two minutes."""
+
+    told_s = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.getMessage().startswith(NO_FILES):
+            return True
+        if record.created - self.told_s < TOLD_AGAIN_S:
+            return False
+        self.told_s = record.created
+        record.msg, record.args, record.exc_info = NO_FILES_TOLD, (), None
+        return True
+
+
+_once_a_minute = _OutOfFiles()
+
+
 class _Closed(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -56,7 +78,8 @@ class _Arrival(asyncio.Protocol):
         self._context = context
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        inside = self._listener.enter()
+        assert isinstance(transport, asyncio.Transport)
+        inside = self._listener.enter(transport)
         if self._context is not None and not isinstance(inside, _Closed):
             loop = asyncio.get_running_loop()
             # Nobody waits for the handshake, so there is no future for it; typeshed wants one, and whole seconds.
@@ -65,14 +88,17 @@ class _Arrival(asyncio.Protocol):
         inside.connection_made(transport)
 
 
-class LimitedListener:
-    """Listens for a server of aiohttp's; `open` it."""
+ThoseToGo = Callable[[Sequence[asyncio.Transport]], Sequence[asyncio.Transport]]
 
-    def __init__(self, server: "web.Server", most: int, *, shakes_hands: bool) -> None:
+
+class LimitedListener:
+    """Listens for a server of aiohttp's; `open` it. When it is full, `those_to_go` names who makes room, or nobody."""
+
+    def __init__(self, server: "web.Server", most: int, those_to_go: ThoseToGo = lambda _: ()) -> None:
         self._server = server
         self._most = most
-        self._shakes_hands = shakes_hands
-        self._came_s: deque[float] = deque()
+        self._those_to_go = those_to_go
+        self._inside: weakref.WeakKeyDictionary[asyncio.Transport, None] = weakref.WeakKeyDictionary()  # oldest first
         self._is_shut = False
         self._listening: asyncio.Server | None = None
 
@@ -85,9 +111,11 @@ class LimitedListener:
         *,
         context: ssl.SSLContext | None = None,
         most: int = CONNECTIONS,
+        those_to_go: ThoseToGo = lambda _: (),
     ) -> Self:
         """Raises OSError, and OverflowError for a port that is none."""
-        listener = cls(server, most, shakes_hands=context is not None)
+        listener = cls(server, most, those_to_go)
+        logging.getLogger("asyncio").addFilter(_once_a_minute)
         loop = asyncio.get_running_loop()
         listener._listening = await loop.create_server(lambda: _Arrival(listener, context), host, port)
         return listener
@@ -102,17 +130,20 @@ class LimitedListener:
         if self._listening is not None:
             self._listening.close()
 
-    def enter(self) -> asyncio.BaseProtocol:
+    def enter(self, transport: asyncio.Transport) -> asyncio.BaseProtocol:
         """Who speaks with the one that just came."""
-        now_s = asyncio.get_running_loop().time()
-        while self._came_s and self._came_s[0] <= now_s - HANDSHAKE_S:
-            self._came_s.popleft()
-        is_full = len(self._server.connections) + len(self._came_s) >= self._most
+        if len(self._inside) >= self._most:
+            for each in [each for each in self._inside if each.is_closing()]:
+                del self._inside[each]
+        is_full = len(self._inside) >= self._most
         if is_full and not self._is_shut:
-            log.warning("too many connections, new ones are closed", most=self._most)
+            log.warning("too many connections, some are closed", most=self._most)
         self._is_shut = is_full
         if is_full:
-            return _Closed()
-        if self._shakes_hands:
-            self._came_s.append(now_s)
+            going = self._those_to_go(list(self._inside))
+            for each in going:
+                each.abort()
+            if not going:
+                return _Closed()
+        self._inside[transport] = None
         return self._server()

@@ -6,6 +6,7 @@ Each case is one connection, answered or closed. Nothing is logged as a defect o
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ from applecart.clock import Clock
 from applecart.embedded.server import front
 from applecart.embedded.server.request import BODY_LIMIT_BYTES
 from applecart.embedded.server.server import LOOPBACK, EmbeddedServer
+from applecart.embedded.trust.pki import write_pair
 from tests.embedded.server.strategies import traces
 
 pytestmark = pytest.mark.real_time
@@ -40,6 +42,7 @@ async def server(
 ) -> AsyncIterator[EmbeddedServer]:
     monkeypatch.setattr(front, "BODY_S", SHORT_S)
     monkeypatch.setattr(front, "KEEPALIVE_S", SHORT_S)
+    monkeypatch.setattr(front, "LINGERING_S", SHORT_S)
     with traces() as defects:
         async with EmbeddedServer(tmp_path / "data", clock) as running:
             yield running
@@ -49,9 +52,15 @@ async def server(
     assert "Traceback" not in printed.out + printed.err
 
 
-async def spoken(server: EmbeddedServer, data: bytes, *, is_tls: bool = True, hangs_up: bool = False) -> bytes:
+async def spoken(
+    server: EmbeddedServer, data: bytes, *, is_tls: bool = True, hangs_up: bool = False, is_admin: bool = False
+) -> bytes:
     """All that a server says to these bytes until it closes the connection."""
     context = ssl.create_default_context(cadata=server.authority.certificate_pem.decode()) if is_tls else None
+    if is_admin and context is not None:
+        pair = server.authority.issue_client("admin", ("system:masters",), datetime.now(UTC))
+        files = write_pair(server.folder.pki, "test-admin", pair)
+        context.load_cert_chain(files.certificate, files.key)
     reader, writer = await asyncio.open_connection(LOOPBACK, server.port, ssl=context)
     try:
         writer.write(data)
@@ -82,9 +91,7 @@ async def test_bytes_that_are_no_http_are_answered_with_400(server: EmbeddedServ
         get(b"/\xff\xfe"),
         get(b"/api/v1/namespaces?labelSelector=\xff"),
         get(b"/version", b"X: \x00"),
-        get(b"/version", b"X: " + b"a" * 100_000),
         get(b"/version", *(b"X%d: a" % number for number in range(20_000))),
-        get(b"/" + b"a" * 100_000),
         CHUNKED + b"zz\r\n",
         CHUNKED + b"-1\r\n",
         CHUNKED + b"ffffffffffffffffff\r\n",
@@ -109,7 +116,7 @@ async def test_strange_but_correct_http_is_answered_as_the_request_it_is(server:
         (b"CONNECT a:1 HTTP/1.1\r\n" + HOST + b"\r\n", 403),
         (content(b"{}", b"Expect: nothing"), 403),
         (content(b"{}", b"Content-Type: application/json; charset=bogus"), 403),
-        (content(b"x" * (BODY_LIMIT_BYTES + 1)), 413),
+        (content(b"x" * (BODY_LIMIT_BYTES + 1)), 403),
     ):
         assert status_of(await spoken(server, data)) == status, data[:80]
 
@@ -138,7 +145,7 @@ async def test_a_header_that_is_no_utf8_is_refused_with_a_status(server: Embedde
 
 async def test_a_body_that_is_not_compressed_as_it_says_is_refused_with_a_status(server: EmbeddedServer) -> None:
     for encoding in (b"gzip", b"deflate"):
-        answer = await spoken(server, content(b"nothing of it", b"Content-Encoding: " + encoding))
+        answer = await spoken(server, content(b"nothing of it", b"Content-Encoding: " + encoding), is_admin=True)
         assert (status_of(answer), _document(answer)[0]) == (400, "Status")
 
 
@@ -153,9 +160,33 @@ async def test_a_request_that_never_gets_past_its_headers_is_cut_off(server: Emb
 
 
 async def test_a_body_that_never_ends_is_refused_with_a_status(server: EmbeddedServer) -> None:
-    for data in (POST + b"Content-Length: 1000000000\r\n\r\n{", CHUNKED + b"5\r\nab"):
-        answer = await spoken(server, data)
+    for data in (POST + b"Content-Length: 1000000\r\n\r\n{", CHUNKED + b"5\r\nab"):
+        answer = await spoken(server, data, is_admin=True)
         assert (status_of(answer), _document(answer)[0]) == (408, "Status")
+
+
+async def test_a_body_that_is_too_large_is_refused_with_a_status(server: EmbeddedServer) -> None:
+    large = b"x" * (BODY_LIMIT_BYTES + 1)
+    for data in (content(large), CHUNKED + b"%x\r\n%b\r\n0\r\n\r\n" % (len(large), large)):
+        answer = await spoken(server, data, is_admin=True)
+        assert (status_of(answer), _document(answer)[0]) == (413, "Status")
+
+
+async def test_a_body_is_not_read_before_it_is_known_who_may_send_it(server: EmbeddedServer) -> None:
+    """Seen once: 200 unfinished bodies of nobody took 530 MB, because they were read before anybody asked whose they were."""
+    for data in (POST + b"Content-Length: 1000000\r\n\r\n{", CHUNKED + b"5\r\nab"):
+        answer = await spoken(server, data)
+        assert (status_of(answer), _document(answer)[0]) == (403, "Status")
+
+
+async def test_what_is_too_long_for_http_is_refused_with_a_status(server: EmbeddedServer) -> None:
+    for data, status in (
+        (get(b"/" + b"a" * 100_000), 414),
+        (get(b"/api/v1/pods?labelSelector=" + b"a" * 100_000), 414),
+        (get(b"/version", b"X: " + b"a" * 100_000), 431),
+    ):
+        answer = await spoken(server, data)
+        assert (status_of(answer), _document(answer)[0]) == (status, "Status")
 
 
 async def test_who_hangs_up_in_the_middle_disturbs_nobody(server: EmbeddedServer) -> None:

@@ -53,6 +53,8 @@ class Api:
     async def _answer(self, request: ApiRequest) -> Answer | StreamAnswer:
         attributes = attributes_of(request.method, request.path, request.query)
         self.core.access.authorize(request.user, attributes)
+        if request.read_body is not None:
+            request.body = await request.read_body()
         if not attributes.is_resource:
             return self._pages.answer(request) or not_found_page()
         virtual = _VIRTUAL.get((attributes.group, attributes.version, attributes.resource))

@@ -1,36 +1,51 @@
 """HTTPS in front of the API: connections, identities and bodies, and nothing that knows a kind.
 
-TLS always. A client certificate is asked for and not required: tokens come in a header. Bodies are bounded, requests in flight
-are bounded, a reader that does not read is cut off. Only HTTP/1.1, which every client speaks.
+TLS always. A client certificate is asked for and not required: tokens come in a header. Connections, requests in flight and
+bytes of bodies are bounded, for all and for one; a body is read once it is known who may send it; a reader that does not read
+is cut off. Health, administrators and the heartbeats of nodes are answered while others wait. Only HTTP/1.1, which every client
+speaks.
 """
 
 import asyncio
 import logging
 import ssl
 import weakref
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Self
 
 from aiohttp import web
+from aiohttp.http_exceptions import LineTooLong
 from aiohttp.web_protocol import RequestHandler
 
+from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.authenticate import Authenticator
+from applecart.embedded.auth.authorize import PUBLIC_PATHS
 from applecart.embedded.auth.impersonation import PREFIX, impersonated
-from applecart.embedded.auth.user import ANONYMOUS, User
+from applecart.embedded.auth.user import ANONYMOUS, MASTERS, User
 from applecart.embedded.refusals import Refusal, bad_request, too_large, too_many_requests
 from applecart.embedded.relay.relay import Relay
 from applecart.embedded.relay.streams import STREAM_PATHS, is_stream_request
 from applecart.embedded.server.api import Api, refused
 from applecart.embedded.server.guard import Guard
-from applecart.embedded.server.request import BODY_LIMIT_BYTES, Answer, ApiRequest, StreamAnswer, is_true
+from applecart.embedded.server.request import BODY_LIMIT_BYTES, Answer, ApiRequest, StreamAnswer, attributes_of
 from applecart.embedded.server.request_log import RequestLog
 from applecart.errors import BadInput
+from applecart.observe.connection_limit import LimitedListener
+from applecart.observe.open_files import raise_limit
 
-MOST_IN_FLIGHT = 400  # requests that are no watches; the real server's default for reads
+MOST_CONNECTIONS = 2000  # 200 nodes with a few each, many times over
+MOST_IN_FLIGHT = 400  # requests that come to an end; the real server's default for reads
+MOST_BODY_BYTES = 64 << 20  # of all bodies that were read and not answered yet
+LONGEST_URL_BYTES = 32 << 10  # long lists of labels are selected by
+LONGEST_HEADER_BYTES = 16 << 10  # a token is 1 or 2 kB
+LINGERING_S = 2.0  # for what still comes of a body that nobody reads; a client that is cut off would not see its answer
 RETRY_AFTER_S = 1
+LONG_SUBRESOURCES = ("log", "exec", "attach")
 BEHIND_BYTES = 32 << 10  # what waits for a reader that takes its time; asyncio lets a writer wait at 64 kB
 STALLED_S = 60.0  # a stream whose reader takes nothing for so long is cut
+PIECE_BYTES = 64 << 10  # of an answer: what waits for a reader is shared, but for as much as this
 KEEPALIVE_S = 75.0  # also the time that the headers of a first request may take
 BODY_S = 60.0  # from the last header to the last byte of the body; the real server ends whole requests then
 STOP_GRACE_S = 2.0
@@ -65,32 +80,52 @@ class Front:
         self._relay = relay
         self.port = port
         self._certificates: weakref.WeakKeyDictionary[Any, bytes | None] = weakref.WeakKeyDictionary()
-        self._in_flight = 0
+        self._users: weakref.WeakKeyDictionary[Any, User] = weakref.WeakKeyDictionary()  # of connections that asked something
+        self.in_flight = Shares(MOST_IN_FLIGHT)
+        self.body_bytes = Shares(MOST_BODY_BYTES)
 
     async def __aenter__(self) -> Self:
-        server = web.Server(
+        self._most = min(MOST_CONNECTIONS, raise_limit() // 2)
+        server = _Server(
             self._handle,
             request_factory=_request_factory,
             access_log=None,
             logger=_quiet,
             keepalive_timeout=KEEPALIVE_S,
-            lingering_time=0,
+            lingering_time=LINGERING_S,
+            max_line_size=LONGEST_URL_BYTES,
+            max_field_size=LONGEST_HEADER_BYTES,
+            auto_decompress=False,  # as the real server; a few bytes may stand for gigabytes
             handler_cancellation=True,  # a reader that goes away takes its watch along; writes under way are shielded
         )
         self._runner = web.ServerRunner(server, shutdown_timeout=STOP_GRACE_S)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, self.port, ssl_context=self._context, backlog=1024)
         try:
-            await site.start()
+            self._listener = await LimitedListener.open(
+                server, self._host, self.port, context=self._context, most=self._most, those_to_go=self._greediest
+            )
         except OSError as error:
             await self._runner.cleanup()
             raise BadInput(f"cannot listen on {self._host}:{self.port} ({error.strerror}); choose another port") from None
-        self.port = self._runner.addresses[0][1]
+        self.port = self._listener.addresses[0][1]
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self._api.core.store.close_watchers()  # first, or the server would wait for readers that wait for it
+        self._listener.close()
         await self._runner.cleanup()
+
+    def _greediest(self, inside: Sequence[asyncio.Transport]) -> Sequence[asyncio.Transport]:
+        """Whose connections make room for new ones: the oldest of whoever has most, strangers together being one.
+
+        Several at a time, because to count them for each that comes would cost more than the connection."""
+        users = {transport.get_extra_info("peername"): user for transport, user in self._users.items()}
+        connections: defaultdict[str, list[asyncio.Transport]] = defaultdict(list)
+        for transport in inside:
+            user = users.get(transport.get_extra_info("peername"), ANONYMOUS)
+            if MASTERS not in user.groups:
+                connections[user.name].append(transport)
+        return max(connections.values(), key=len)[: max(1, self._most // 32)] if connections else ()
 
     async def _handle(self, raw: web.BaseRequest) -> web.StreamResponse:
         started = self._log.now()
@@ -98,14 +133,17 @@ class Front:
         try:
             _refuse_garbled(raw)
             user = self._user(raw)
+            if raw.transport is not None:
+                self._users[raw.transport] = user
             if self._relay is not None and is_stream_request(raw):
                 return await self._upgrade(self._relay, raw, user, started)
-            request = await self._read(raw, user)
-            answer = await self._ask(request)
+            answer = await self._ask(raw, user)
         except Refusal as refusal:
             answer = refused(refusal)
         self._log.write(raw.method, _logged_path(raw), user.name, answer.status, raw.remote, started)
         if isinstance(answer, StreamAnswer):
+            return await self._stream(raw, answer)
+        if len(answer.body) > PIECE_BYTES and raw.method != "HEAD":
             return await self._stream(raw, answer)
         response = web.Response(status=answer.status, body=answer.body, headers={**_HEADERS, **answer.headers})
         _tell(response, answer)
@@ -116,16 +154,33 @@ class Front:
         self._log.write(raw.method, _logged_path(raw), user.name, SWITCHING_PROTOCOLS, raw.remote, started)
         return await opened.run(raw)
 
-    async def _ask(self, request: ApiRequest) -> Answer | StreamAnswer:
-        if is_true(request.query.get("watch")):
+    async def _ask(self, raw: web.BaseRequest, user: User) -> Answer | StreamAnswer:
+        query: dict[str, str] = {}
+        if raw.query_string:
+            for name, value in raw.query.items():
+                query.setdefault(name, value)
+        headers = {name.lower(): value for name, value in raw.headers.items()}
+        request = ApiRequest(raw.method, raw.path, query, user, headers)
+        if _waits_for_nobody(user, asked := attributes_of(raw.method, raw.path, query)):
+            if raw.body_exists:
+                request.read_body = lambda: self._body(raw, lambda _: None)
             return await self._api.handle(request)
-        if self._in_flight >= MOST_IN_FLIGHT:
-            raise too_many_requests("too many requests, please try again later", RETRY_AFTER_S)
-        self._in_flight += 1
+        taken_bytes = 0
+
+        def count(more_bytes: int) -> None:
+            nonlocal taken_bytes
+            self.body_bytes.take(user, more_bytes)
+            taken_bytes += more_bytes
+
+        if raw.body_exists:
+            request.read_body = lambda: self._body(raw, count)
+        is_long = asked.verb == "watch" or asked.subresource in LONG_SUBRESOURCES
+        self.in_flight.take(user, 0 if is_long else 1)
         try:
             return await self._api.handle(request)
         finally:
-            self._in_flight -= 1
+            self.in_flight.give(user, 0 if is_long else 1)
+            self.body_bytes.give(user, taken_bytes)
 
     def _user(self, raw: web.BaseRequest) -> User:
         user = self._authenticator.user(self._certificate(raw), raw.headers.get("Authorization"))
@@ -146,51 +201,109 @@ class Front:
             self._certificates[transport] = shown
             return shown
 
-    async def _read(self, raw: web.BaseRequest, user: User) -> ApiRequest:
-        body = b""
-        if raw.body_exists:
-            try:
-                async with asyncio.timeout(BODY_S):
-                    body = await raw.read()
-            except web.HTTPRequestEntityTooLarge:
-                raise too_large(BODY_LIMIT_BYTES) from None
-            except web.RequestPayloadError:  # compressed, and not as its header says; or cut off
-                raise bad_request("the body of the request cannot be read as its headers say") from None
-            except TimeoutError:
-                raise Refusal(408, "Timeout", f"the body did not arrive within {BODY_S:g} s") from None
-        query: dict[str, str] = {}
-        if raw.query_string:
-            for name, value in raw.query.items():
-                query.setdefault(name, value)
-        headers = {name.lower(): value for name, value in raw.headers.items()}
-        return ApiRequest(raw.method, raw.path, query, user, headers, body)
+    async def _body(self, raw: web.BaseRequest, count: Callable[[int], None]) -> bytes:
+        """All of the body, once it is known who may send it."""
+        if (raw.content_length or 0) > BODY_LIMIT_BYTES:
+            raise too_large(BODY_LIMIT_BYTES)
+        body = bytearray()
+        try:
+            async with asyncio.timeout(BODY_S):
+                while chunk := await raw.content.readany():
+                    if len(body) + len(chunk) > BODY_LIMIT_BYTES:
+                        raise too_large(BODY_LIMIT_BYTES)
+                    count(len(chunk))
+                    body += chunk
+        except web.RequestPayloadError:  # cut off, or not in the chunks that its header promises
+            raise bad_request("the body of the request cannot be read as its headers say") from None
+        except TimeoutError:
+            raise Refusal(408, "Timeout", f"the body did not arrive within {BODY_S:g} s") from None
+        return bytes(body)
 
-    async def _stream(self, raw: web.BaseRequest, answer: StreamAnswer) -> web.StreamResponse:
+    async def _stream(self, raw: web.BaseRequest, answer: Answer | StreamAnswer) -> web.StreamResponse:
         response = web.StreamResponse(status=answer.status, headers={**_HEADERS, **answer.headers})
         _tell(response, answer)
-        response.enable_chunked_encoding()
-        chunks = answer.chunks
+        if isinstance(answer, Answer):
+            response.content_length = len(answer.body)
+        else:
+            response.enable_chunked_encoding()
+        chunks = answer.chunks if isinstance(answer, StreamAnswer) else _one(answer.body)
         try:
             await response.prepare(raw)
             async for chunk in chunks:
-                transport = raw.transport
-                if transport is None or transport.is_closing():
-                    break  # nobody to send it to
-                if transport.get_write_buffer_size() < BEHIND_BYTES:
-                    await response.write(chunk)
-                else:
-                    async with asyncio.timeout(STALLED_S):  # a timer for each event would cost more than the event
-                        await response.write(chunk)
+                for first in range(0, len(chunk), PIECE_BYTES):
+                    transport = raw.transport
+                    if transport is None or transport.is_closing():
+                        return response  # nobody to send it to
+                    piece = chunk if len(chunk) <= PIECE_BYTES else memoryview(chunk)[first : first + PIECE_BYTES]
+                    if transport.get_write_buffer_size() < BEHIND_BYTES:
+                        await response.write(piece)
+                    else:
+                        async with asyncio.timeout(STALLED_S):  # a timer for each event would cost more than the event
+                            await response.write(piece)
             await response.write_eof()
         except (ConnectionError, TimeoutError):
             if raw.transport is not None:
                 with suppress(AttributeError):  # before Python 3.11.5 a TLS transport that was closed twice cannot be aborted
                     raw.transport.abort()
         finally:
-            close: Callable[[], Any] | None = getattr(chunks, "aclose", None)
+            close: Callable[[], Awaitable[None]] | None = getattr(chunks, "aclose", None)
             if close is not None:
                 await close()
         return response
+
+
+class Shares:
+    """What all may use together, and of it one user at most half, so that nobody takes it all."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.taken = 0
+        self._of: Counter[str] = Counter()
+
+    def take(self, user: User, amount: int) -> None:
+        if amount and (self.taken + amount > self._most or self._of[user.name] + amount > self._most // 2):
+            raise too_many_requests("too many requests, please try again later", RETRY_AFTER_S)
+        self.taken += amount
+        self._of[user.name] += amount
+
+    def give(self, user: User, amount: int) -> None:
+        self.taken -= amount
+        self._of[user.name] -= amount
+        if not self._of[user.name]:
+            del self._of[user.name]
+
+
+def _waits_for_nobody(user: User, asked: Attributes) -> bool:
+    """Whom no limit stops: those who would mend it, and those whose silence would cost a node its work."""
+    return MASTERS in user.groups or asked.path in PUBLIC_PATHS or bool(user.node and asked.resource == "leases")
+
+
+class _Connection(RequestHandler):
+    """Says also what is no request in the API's own words."""
+
+    def handle_error(
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> web.StreamResponse:
+        response = super().handle_error(request, status, exc, message)
+        if isinstance(exc, LineTooLong):
+            limit = exc.args[1]
+            refusal = Refusal(414, "RequestURITooLong", f"the URL is too long: limit is {limit}")
+            if limit == LONGEST_HEADER_BYTES:
+                refusal = Refusal(431, "RequestHeaderFieldsTooLarge", f"a header is too large: limit is {limit}")
+            told = refused(refusal)
+            response = web.Response(status=told.status, body=told.body, headers=_HEADERS)
+            _tell(response, told)
+            response.force_close()
+        return response
+
+
+class _Server(web.Server):
+    def __call__(self) -> RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+
+async def _one(body: bytes) -> AsyncIterator[bytes]:
+    yield body
 
 
 def _logged_path(raw: web.BaseRequest) -> str:

@@ -4,7 +4,7 @@ Authorization decides on the attributes, so they are read from method, path and 
 the body is believed. A path that cannot be a resource is one of the few others (health, discovery), named by itself.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -27,6 +27,7 @@ class ApiRequest:
     user: User
     headers: Mapping[str, str] = field(default_factory=dict)  # names in lower case
     body: bytes = b""
+    read_body: Callable[[], Awaitable[bytes]] | None = None  # for a body that waits until it is known who may send it
     warnings: list[str] = field(default_factory=list)  # gathered on the way, sent beside the answer
 
     @property

@@ -184,7 +184,7 @@ class EmbeddedServer:
         requests = RequestLog(self.folder.requests, self._clock)
         self._stack.callback(requests.close)
         certificates = ClientCertificates(self._clock)
-        front = Front(
+        self.front = Front(
             running.api,
             Authenticator(certificates, running.identity.bearer),
             running.guard,
@@ -194,8 +194,8 @@ class EmbeddedServer:
             log=requests,
             relay=relay,
         )
-        await self._stack.enter_async_context(front)
-        self.port = front.port
+        await self._stack.enter_async_context(self.front)
+        self.port = self.front.port
         self._keep(Maintenance(running.store, log))
         self.folder.write_admin(self.authority, self.url, now)
         self.folder.address.write_text(self.url)

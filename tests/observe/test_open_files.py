@@ -7,7 +7,7 @@ import pytest
 
 PRINTS = """
 import resource, sys
-from applecart.kubelet.open_files import raise_limit
+from applecart.observe.open_files import raise_limit
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), int(sys.argv[2])))
 raise_limit()
 print(*resource.getrlimit(resource.RLIMIT_NOFILE))

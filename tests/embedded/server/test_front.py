@@ -1,0 +1,171 @@
+"""Many callers at once: nobody takes what others need, and those who would mend it are always answered."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+import pytest
+
+from applecart.clock import Clock
+from applecart.embedded.attributes import Attributes
+from applecart.embedded.auth.user import ANONYMOUS, MASTERS, NODES, User
+from applecart.embedded.refusals import Refusal
+from applecart.embedded.server import front
+from applecart.embedded.server.front import Shares, _waits_for_nobody
+from applecart.embedded.server.server import LOOPBACK, EmbeddedServer
+from applecart.embedded.trust.pki import write_pair
+from applecart.kube.transport import Request
+
+PATIENCE_S = 20.0
+MAPS = "/api/v1/namespaces/default/configmaps"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+TENANT, OTHER = User("tenant"), User("other")
+
+
+def test_one_user_takes_half_and_all_together_no_more_than_there_is() -> None:
+    shares = Shares(10)
+    shares.take(TENANT, 5)
+    with pytest.raises(Refusal, match="too many requests"):
+        shares.take(TENANT, 1)
+    shares.take(OTHER, 4)
+    with pytest.raises(Refusal) as refused:
+        shares.take(User("third"), 2)
+    assert (refused.value.code, refused.value.headers) == (429, {"Retry-After": "1"})
+    shares.take(TENANT, 0)  # what needs nothing is not stopped
+    shares.give(TENANT, 5)
+    shares.take(User("third"), 2)
+
+
+@pytest.mark.parametrize(
+    ("user", "asked", "expected"),
+    [
+        (User("admin", (MASTERS,)), Attributes(verb="list", path=MAPS), True),
+        (ANONYMOUS, Attributes(verb="get", path="/readyz"), True),
+        (User("system:node:mac", (NODES,)), Attributes(verb="patch", path=LEASE, resource="leases"), True),
+        (User("system:node:mac", (NODES,)), Attributes(verb="patch", path="", resource="pods"), False),
+        (TENANT, Attributes(verb="patch", path=LEASE, resource="leases"), False),
+    ],
+)
+def test_who_waits_for_nobody(user: User, asked: Attributes, expected: bool) -> None:
+    assert _waits_for_nobody(user, asked) == expected
+
+
+class Caller:
+    """One connection of somebody."""
+
+    def __init__(self, server: EmbeddedServer, name: str = "", *groups: str) -> None:
+        self._server = server
+        self._context = ssl.create_default_context(cadata=server.authority.certificate_pem.decode())
+        if name:
+            issued = server.authority.issue_client(name, groups, datetime.now(UTC))
+            files = write_pair(server.folder.pki, f"test-{name.rpartition(':')[2]}", issued)
+            self._context.load_cert_chain(files.certificate, files.key)
+
+    async def __aenter__(self) -> Self:
+        self.reader, self.writer = await asyncio.open_connection(LOOPBACK, self._server.port, ssl=self._context)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.writer.transport.abort()
+
+    def begin(self, method: str, path: str, body: bytes = b"", *, of: int | None = None) -> None:
+        """Send a request, or the beginning of one whose body is longer."""
+        head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        self.writer.write(f"{head}Content-Length: {len(body) if of is None else of}\r\n\r\n".encode() + body)
+
+    async def answer(self) -> int:
+        async with asyncio.timeout(PATIENCE_S):
+            head = await self.reader.readuntil(b"\r\n\r\n")
+            for line in head.lower().split(b"\r\n"):
+                if line.startswith(b"content-length: "):
+                    await self.reader.readexactly(int(line.split()[1]))
+        return int(head.split(b" ", 2)[1])
+
+    async def asks(self, method: str, path: str, body: Any = None) -> int:
+        self.begin(method, path, b"" if body is None else msgspec.json.encode(body))
+        return await self.answer()
+
+
+@pytest.fixture
+async def server(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EmbeddedServer]:
+    monkeypatch.setattr(front, "MOST_CONNECTIONS", 8)
+    monkeypatch.setattr(front, "MOST_IN_FLIGHT", 4)
+    monkeypatch.setattr(front, "MOST_BODY_BYTES", 400_000)
+    async with EmbeddedServer(tmp_path / "data", clock) as running:
+        binding = {
+            "metadata": {"name": "tenants"},
+            "subjects": [{"kind": "User", "name": name, "apiGroup": RBAC} for name in ("tenant", "other")],
+            "roleRef": {"kind": "ClusterRole", "name": "edit", "apiGroup": RBAC},
+        }
+        path = f"/apis/{RBAC}/v1/clusterrolebindings"
+        made = await running.running.transport().send(Request("POST", path, body=msgspec.json.encode(binding)))
+        assert made.status == 201
+        yield running
+
+
+RBAC = "rbac.authorization.k8s.io"
+real_time = pytest.mark.real_time
+
+
+async def until_in_flight(server: EmbeddedServer, taken: int) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while server.front.in_flight.taken < taken:  # noqa: ASYNC110 (what arrives on a socket wakes nobody here)
+            await asyncio.sleep(0.01)
+
+
+@real_time
+async def test_while_others_are_told_to_wait_health_admins_and_heartbeats_of_nodes_are_answered(server: EmbeddedServer) -> None:
+    """Requests that wait for the rest of their bodies hold their places; a watch holds none, and a POST is never a watch."""
+    async with Caller(server, "tenant") as one, Caller(server, "tenant") as two, Caller(server, "tenant") as third:
+        assert await one.asks("GET", f"{MAPS}?watch=1&timeoutSeconds=1") == 200
+        for caller in (two, third):
+            caller.begin("POST", MAPS, b"{", of=1000)
+        await until_in_flight(server, 2)
+        async with Caller(server, "tenant") as fourth, Caller(server, "other") as other:
+            assert await fourth.asks("GET", MAPS) == 429
+            assert await fourth.asks("POST", f"{MAPS}?watch=1", {"metadata": {"name": "a"}}) == 429
+            assert await fourth.asks("GET", "/readyz") == 200
+            other.begin("POST", MAPS, b"{", of=1000)
+            await until_in_flight(server, 3)
+            async with Caller(server, "admin", MASTERS) as admin:
+                assert await admin.asks("GET", MAPS) == 200
+            async with Caller(server, "system:node:mac", NODES) as node:
+                assert await node.asks("GET", f"{LEASE}/mac") == 404
+                assert await node.asks("POST", LEASE, {"metadata": {"name": "mac"}}) == 201
+
+
+@real_time
+async def test_unfinished_bodies_hold_only_so_many_bytes(server: EmbeddedServer) -> None:
+    """One user's half; an admin's do not count, and what was refused is given back."""
+    async with Caller(server, "tenant") as one, Caller(server, "tenant") as two, Caller(server, "admin", MASTERS) as admin:
+        one.begin("POST", MAPS, b"{" + b" " * 150_000, of=1_000_000)
+        await until_in_flight(server, 1)
+        two.begin("POST", MAPS, b"{" + b" " * 150_000, of=1_000_000)
+        async with asyncio.timeout(PATIENCE_S):
+            done, _ = await asyncio.wait(
+                [asyncio.ensure_future(each.answer()) for each in (one, two)], return_when="FIRST_COMPLETED"
+            )
+        assert [each.result() for each in done] == [429]
+        assert server.front.body_bytes.taken <= 200_000
+        assert await admin.asks("POST", MAPS, {"metadata": {"name": "a"}, "data": {"a": "b" * 900_000}}) == 201
+
+
+@real_time
+async def test_a_flood_of_strangers_closes_strangers_and_neither_admins_nor_nodes(server: EmbeddedServer) -> None:
+    async with Caller(server, "system:node:mac", NODES) as node:
+        assert await node.asks("GET", f"{LEASE}/mac") == 404
+        strangers = [await Caller(server).__aenter__() for _ in range(20)]
+        async with Caller(server, "admin", MASTERS) as admin:
+            assert await admin.asks("GET", MAPS) == 200
+            more = [await Caller(server).__aenter__() for _ in range(20)]
+            assert await admin.asks("GET", MAPS) == 200
+            assert await node.asks("GET", f"{LEASE}/mac") == 404
+        async with asyncio.timeout(PATIENCE_S):
+            for stranger in strangers:
+                assert await stranger.reader.read() == b""
+        for stranger in (*strangers, *more):
+            stranger.writer.transport.abort()

@@ -46,6 +46,15 @@ class Cache(Generic[K]):
     def by_index(self, index: str, value: str) -> list[K]:
         return list(self._indexes[index].get(value, {}).values())
 
+    def add_index(self, name: str, function: IndexFunction[K]) -> None:
+        """Find objects by one more value, those that are known included. The same name always means the same function."""
+        if name not in self._functions:
+            self._functions[name] = function
+            index = self._indexes[name] = dict[str, dict[Key, K]]()
+            for key, obj in self._objects.items():
+                for value in function(obj):
+                    index.setdefault(value, {})[key] = obj
+
     def put(self, obj: K) -> list[Change[K]]:
         """Store what the API says now; the changes that it means, usually one."""
         metadata = obj.metadata

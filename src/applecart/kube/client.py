@@ -8,20 +8,22 @@ retries (I13); `applecart.kube.backoff` decides which failures are worth one.
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
-from typing import Any, TypeVar
+from contextvars import ContextVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from applecart.api.autoscaling import Scale
 from applecart.api.meta import Key, Object
 from applecart.clock import Clock
-from applecart.errors import ApplecartError, DeadlineExceeded
+from applecart.errors import ApplecartError, DeadlineExceeded, NeverSent
 from applecart.kube.backoff import retry_wait_s
 from applecart.kube.codec import ListPage, decoder, encode_object, list_decoder
-from applecart.kube.errors import Expired, error_from_answer
+from applecart.kube.errors import ApiError, Expired, ServerFault, error_from_answer
+from applecart.kube.fence import NotLeading
 from applecart.kube.patch import Merge, Patch
 from applecart.kube.paths import collection_path, object_path
-from applecart.kube.transport import Request, Response, Stream, Transport
+from applecart.kube.transport import READS, Request, Response, Stream, Transport
 
 K = TypeVar("K", bound=Object)
 
@@ -30,6 +32,17 @@ DEADLINE_S = 30.0
 Query = tuple[tuple[str, str], ...]
 
 _encode = msgspec.json.Encoder().encode
+
+
+class WriteRecorder(Protocol):
+    """Hears what became of every write of a reconcile."""
+
+    def wrote(self, request: Request, response: Response) -> None: ...
+
+    def lost(self, client: "Client", request: Request) -> None: ...
+
+
+RECORDER: ContextVar[WriteRecorder | None] = ContextVar("RECORDER", default=None)
 
 
 class Client:
@@ -178,27 +191,45 @@ class Client:
     # The wire
 
     async def call(self, request: Request, *, repeatable: bool = True) -> Response:
-        """Send, retry what is worth it within the deadline, and raise the class of what is not."""
+        """Send, retry what is worth it within the deadline, and raise the class of what is not.
+
+        Inside a reconcile every write is noted: `applecart.kube.own_writes`.
+        """
+        recorder = None if request.method in READS or ("dryRun", "All") in request.query else RECORDER.get()
+        if recorder is None:
+            return await self._attempt(request, repeatable, _Attempts())
+        attempts = _Attempts()
+        try:
+            response = await self._attempt(request, repeatable, attempts)
+        except BaseException:
+            # Also one that was refused in the end may have been carried out by an attempt before.
+            if attempts.under_way or not all(map(surely_did_nothing, attempts.failures)):
+                recorder.lost(self, request)
+            raise
+        recorder.wrote(request, response)
+        return response
+
+    async def _attempt(self, request: Request, repeatable: bool, attempts: "_Attempts") -> Response:
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + self._deadline_s
-        failures = 0
-        before: ApplecartError | None = None
+        failures = attempts.failures
         while True:
             try:
                 left_s = give_up_at - loop.time()
+                attempts.under_way = True
                 response = await self.transport.send(msgspec.structs.replace(request, deadline_s=left_s))
                 if response.status < 400:
                     return response
                 raise error_from_answer(response.status, response.body, str(request), retry_after_s(response.headers))
             except ApplecartError as error:
-                failures += 1
-                wait_s = retry_wait_s(error, failures, repeatable=repeatable, chance=self.clock.random)
+                attempts.under_way = False
+                failures.append(error)
+                wait_s = retry_wait_s(error, len(failures), repeatable=repeatable, chance=self.clock.random)
                 if wait_s is None or loop.time() + wait_s >= give_up_at:
-                    if before is not None and isinstance(error, DeadlineExceeded):
+                    if len(failures) > 1 and isinstance(error, DeadlineExceeded):
                         # It had what was left of the time, and that alone says less than why the attempts before it failed.
-                        raise DeadlineExceeded(f"{error}; the attempt before: {before}") from None
+                        raise DeadlineExceeded(f"{error}; the attempt before: {failures[-2]}") from None
                     raise
-                before = error
             await asyncio.sleep(wait_s)
 
     async def open(self, request: Request) -> Stream:
@@ -212,6 +243,20 @@ class Client:
         finally:
             await stream.aclose()
         raise error_from_answer(stream.status, body, str(request), retry_after_s(stream.headers))
+
+
+class _Attempts(msgspec.Struct):
+    """How often a call was tried in vain, and whether one is on its way."""
+
+    failures: list[ApplecartError] = []
+    under_way: bool = False
+
+
+def surely_did_nothing(error: ApplecartError) -> bool:
+    """Whether the server did not carry the request out: it says no, or never had it. One in trouble may have."""
+    if isinstance(error, ServerFault):
+        return error.retry_after_s is not None
+    return isinstance(error, ApiError | NeverSent | NotLeading)
 
 
 async def _read_all(stream: Stream, request: Request) -> bytes:

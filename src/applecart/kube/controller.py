@@ -17,6 +17,7 @@ from applecart.errors import ApplecartError, DeadlineExceeded
 from applecart.kube.backoff import failure_of
 from applecart.kube.cache import Change
 from applecart.kube.informer import Informer
+from applecart.kube.own_writes import OwnWrites
 from applecart.kube.predicates import beyond_status
 from applecart.kube.results import Outcome, Result
 from applecart.kube.workqueue import QueueClosed, WorkQueue
@@ -58,7 +59,9 @@ class Controller(Generic[H]):
         deadline_s: float = DEADLINE_S,
         longest_wait_s: float = LONGEST_WAIT_S,
         observer: ControllerObserver | None = None,
+        own_writes: OwnWrites | None = None,
     ) -> None:
+        """With `own_writes` no reconcile begins before the watched informers show what the ones before it wrote."""
         if workers < 1:
             raise ValueError(f"controller {name} needs at least one worker, not {workers}")
         self.name = name
@@ -69,6 +72,7 @@ class Controller(Generic[H]):
         self._deadline_s = deadline_s
         self._longest_wait_s = longest_wait_s
         self._observer = observer
+        self.own_writes = own_writes
         self._sources: list[Informer[Any]] = []
         self._texts_shown: OrderedDict[str, None] = OrderedDict()
 
@@ -97,7 +101,13 @@ class Controller(Generic[H]):
                     self.queue.add(key, priority, ends_backoff=ends_backoff(change))
 
         informer.on_change(on_change)
+        self.read_from(informer)
+
+    def read_from(self, informer: Informer[Any]) -> None:
+        """The reconcile looks at this one too, and is not woken by it."""
         self._sources.append(informer)
+        if self.own_writes is not None:
+            self.own_writes.read_from(informer)
 
     async def run(self) -> None:
         """Work until cancelled or until the queue is shut down; running reconciles have ended when this returns."""
@@ -108,7 +118,7 @@ class Controller(Generic[H]):
                 group.create_task(self._work(), name=f"{self.name}-{number}")
 
     async def _work(self) -> None:
-        while not _is_being_cancelled():  # a reconcile may have swallowed the cancellation that was meant for us
+        while not is_being_cancelled():  # a reconcile may have swallowed the cancellation that was meant for us
             try:
                 key = await self.queue.get()
             except QueueClosed:
@@ -132,7 +142,7 @@ class Controller(Generic[H]):
             self._plan_next_look(key, result)
             return result.outcome
         except asyncio.CancelledError as error:
-            if _is_being_cancelled():
+            if is_being_cancelled():
                 raise
             stray = StrayCancellation("the reconcile was cancelled from within")
             stray.__cause__ = error
@@ -144,7 +154,11 @@ class Controller(Generic[H]):
         limit = asyncio.timeout(self._deadline_s)
         try:
             async with limit:
-                return await self._reconcile(key)
+                if self.own_writes is None:
+                    return await self._reconcile(key)
+                await self.own_writes.seen(key)
+                with self.own_writes.noted(key):
+                    return await self._reconcile(key)
         except Exception as error:
             if limit.expired():  # also when the reconcile turned its cancellation into an error of its own
                 raise Overrun(f"{key} was not reconciled within {self._deadline_s:g} s and was cancelled") from error
@@ -191,6 +205,6 @@ def _at_most_one(key_of: Callable[[K], H | None]) -> Callable[[K], Iterable[H]]:
     return keys
 
 
-def _is_being_cancelled() -> bool:
+def is_being_cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

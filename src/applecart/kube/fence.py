@@ -8,9 +8,7 @@ clock first. A write that left before the pause can still arrive late; revisions
 from collections.abc import Callable
 
 from applecart.errors import Transient
-from applecart.kube.transport import Request, Response, Stream, Transport
-
-READS = frozenset({"GET", "HEAD", "OPTIONS"})
+from applecart.kube.transport import READS, Request, Response, Stream, Transport
 
 
 class NotLeading(Transient):

@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from applecart.api.meta import Key, Object
-from applecart.errors import ApplecartError
+from applecart.errors import ApplecartError, DeadlineExceeded
 from applecart.kube.backoff import Backoff
 from applecart.kube.cache import Cache, Change, IndexFunction, Replacement
 from applecart.kube.client import PAGE_SIZE, Client
@@ -27,6 +27,8 @@ from applecart.observe.logs import logger
 
 K = TypeVar("K", bound=Object)
 Handler = Callable[[Change[K]], None]
+
+TELLS_EVERY_S = 300.0  # an API that was started together with us takes a minute; after five somebody must be told
 
 log = logger(__name__)
 
@@ -39,6 +41,10 @@ class Tuning(msgspec.Struct, frozen=True):
     idle_s: float = IDLE_S
     relist_s: float = 3600.0  # belt and braces: a missed event would be repaired within the hour
     pace: Backoff = Backoff(first_s=0.5, longest_s=30.0)
+
+
+class NotInTime(DeadlineExceeded):
+    """A cache does not say what was waited for."""
 
 
 class Trouble(msgspec.Struct, frozen=True):
@@ -63,8 +69,8 @@ class Informer(Generic[K]):
         self.kind = kind
         self.trouble: Trouble | None = None
         self.revision = ""
+        self.namespace = namespace
         self._client = client
-        self._namespace = namespace
         self._labels = labels
         self._fields = fields
         self._tuning = tuning
@@ -93,25 +99,63 @@ class Informer(Generic[K]):
     def by_index(self, index: str, value: str) -> list[K]:
         return self._cache.by_index(index, value)
 
+    def add_index(self, name: str, function: IndexFunction[K]) -> None:
+        self._cache.add_index(name, function)
+
+    @property
+    def scope(self) -> str:
+        """What it follows of its kind, for people; empty when that is all."""
+        parts = (("in", self.namespace), ("labels", self._labels), ("fields", self._fields))
+        return " ".join(f"{name} {value}" for name, value in parts if value)
+
+    def behind_s(self) -> float:
+        """For how long the API could not be followed; 0 while it can."""
+        return 0.0 if self._failing_since is None else self._client.clock.monotonic() - self._failing_since
+
     @property
     def is_synced(self) -> bool:
         """Whether a whole list has arrived at least once."""
         return self._is_synced
 
+    @property
+    def position(self) -> int:
+        """The revision as a place in the order of changes; 0 for a server whose revisions are no numbers."""
+        return int(self.revision) if self.revision.isdigit() else 0
+
     async def synced(self) -> None:
         """The barrier before which nobody may conclude that an object does not exist."""
-        await self.wait_until(lambda: self._is_synced)
+        await self._stubbornly(lambda: self._is_synced)
 
     async def following(self) -> None:
         """Wait until a watch is open as well: changes from now on arrive as they happen."""
-        await self.wait_until(lambda: self._is_watching)
+        await self._stubbornly(lambda: self._is_watching)
 
-    async def wait_until(self, holds: Callable[[], bool]) -> None:
-        """Wait for a sentence about the cache to become true."""
+    async def _stubbornly(self, holds: Callable[[], bool]) -> None:
+        """Nothing can be done before this is true: it is waited for through any outage, and said every few minutes."""
         while not holds():
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            await waiter
+            try:
+                await self.wait_until(holds, TELLS_EVERY_S)
+            except NotInTime as error:
+                log.warning("still waiting for the API", kind=self._what, because=str(error))
+
+    async def wait_until(self, holds: Callable[[], bool], within_s: float = TELLS_EVERY_S) -> None:
+        """Wait for a sentence about the cache to become true. Raises `NotInTime`, which says what keeps it."""
+        try:
+            async with asyncio.timeout(within_s):
+                while not holds():
+                    waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                    self._waiters.append(waiter)
+                    await waiter
+        except TimeoutError:
+            because = self.trouble.because if self.trouble is not None else "no event told so"
+            raise NotInTime(f"{self._what}: what was waited for did not come within {within_s:g} s ({because})") from None
+
+    async def look(self, key: Key | None = None) -> list[K]:
+        """What the API itself holds now of what this informer follows: all of it, or the one object of that name, if any."""
+        if key is None:
+            return await self._client.list(self.kind, self.namespace, labels=self._labels, fields=self._fields)
+        fields = ",".join(filter(None, (self._fields, f"metadata.name={key.name}")))
+        return await self._client.list(self.kind, key.namespace, labels=self._labels, fields=fields)
 
     def on_change(self, handler: Handler[K]) -> None:
         """Call `handler` for every change from now on, beginning with what is already known."""
@@ -150,7 +194,7 @@ class Informer(Generic[K]):
         self.revision = await self._client.read_list(
             self.kind,
             begin,
-            self._namespace,
+            self.namespace,
             labels=self._labels,
             fields=self._fields,
             page_size=self._tuning.page_size,
@@ -189,7 +233,7 @@ class Informer(Generic[K]):
                 self._client,
                 self.kind,
                 self.revision,
-                self._namespace,
+                self.namespace,
                 labels=self._labels,
                 fields=self._fields,
                 watch_s=watch_s,

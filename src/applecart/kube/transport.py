@@ -12,6 +12,7 @@ from typing import Protocol
 import msgspec
 
 JSON = "application/json"
+READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Request(msgspec.Struct, frozen=True):

@@ -1,0 +1,374 @@
+"""Nothing is decided on a cache that lacks what was written before, whatever the watch does and whenever the process dies.
+
+A small controller keeps N Pods. Its watch lags, drops, repeats and begins again at random, answers get lost, and it is killed
+between any two calls; the store is looked at after every single commit.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from applecart.api.core import ConfigMap
+from applecart.api.meta import Key
+from applecart.api.pods import Pod
+from applecart.clock import Clock, VirtualClock, VirtualLoop, run_virtual
+from applecart.embedded.server.server import RunningApi
+from applecart.embedded.store.record import Change
+from applecart.errors import Unreachable
+from applecart.kube.client import Client
+from applecart.kube.controller import Controller
+from applecart.kube.errors import NotFound
+from applecart.kube.informer import Informer, Tuning
+from applecart.kube.manager import Manager
+from applecart.kube.own_writes import PATIENCE_S, Behind, OwnWrites, target_of
+from applecart.kube.patch import Merge
+from applecart.kube.results import DONE, Result
+from applecart.kube.transport import READS, Request, Response, Stream, Transport
+from tests.kube.embedded_api import serving
+from tests.kube.faults import Cut, Ends, Fault, FaultyTransport, Late, Lost, Refused, RepeatsLines, Says
+from tests.kube.objects import config_map, pod
+from tests.virtual_time import elapse
+
+REPLICAS = 3
+POOL = Key("test", "pool")
+MINE = {"pool": "mine"}
+
+
+class Pool:
+    """Keeps REPLICAS Pods, names them at random and removes those that are done."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._client = manager.client
+        self._chance = manager.clock.random
+        self._pods = manager.informer(Pod, "test", labels="pool=mine")
+        self.controller: Controller[Key] = manager.controller("pool", self.reconcile)
+        self.controller.watch(self._pods, key_of=lambda _: POOL)
+        self.controller.queue.add(POOL)
+
+    async def reconcile(self, key: Key) -> Result:
+        for done in [one for one in self._pods if one.is_terminal]:
+            with suppress(NotFound):
+                await self._client.delete(Pod, done.key, if_uid=done.uid, grace_s=0)
+        for _ in range(REPLICAS - len(self._pods)):
+            await self._client.create(pod("test", f"pool-{self._chance.getrandbits(32):08x}", labels=MINE))
+        return DONE
+
+
+class LaggingStream:
+    def __init__(self, inner: Stream, lags_s: list[float], chance: random.Random) -> None:
+        self.status, self.headers = inner.status, inner.headers
+        self._inner, self._lags_s, self._chance = inner, lags_s, chance
+
+    async def read(self) -> bytes:
+        chunk = await self._inner.read()
+        await asyncio.sleep(self._chance.choice(self._lags_s))
+        return chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class Laggard:
+    """A wire on which every watch is behind by a random while, and on which the process may be killed at a call."""
+
+    def __init__(self, inner: Transport, lags_s: list[float], chance: random.Random) -> None:
+        self.killed = asyncio.Event()
+        self.kill_in = -1  # calls; negative: never
+        self._inner, self._lags_s, self._chance = inner, lags_s, chance
+
+    async def send(self, request: Request) -> Response:
+        self.kill_in -= request.method not in READS
+        if self.kill_in != 0:
+            return await self._inner.send(request)
+        if self._chance.random() < 0.5:
+            await self._inner.send(request)
+        self.killed.set()
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError("nobody comes back from the dead")
+
+    async def open(self, request: Request) -> Stream:
+        return LaggingStream(await self._inner.open(request), self._lags_s, self._chance)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class MostPods:
+    """The most Pods that ever were at one instant."""
+
+    def __init__(self, running: RunningApi) -> None:
+        self.count = 0
+        self._table = running.store.table("pods")
+        running.store.on_commit("pods", self._look)
+
+    def _look(self, _: Change) -> None:
+        self.count = max(self.count, len(self._table))
+
+
+class Storm:
+    def __init__(self, running: RunningApi, clock: Clock, chance: random.Random) -> None:
+        self._chance = chance
+        self._clock = clock
+        self._running = running
+        self._people = Client(running.transport(), clock)
+        faults: tuple[Fault | None, ...] = (
+            *[None] * 8, Lost(), Lost(), Refused(), Late(3.0), Says(500), Says(409), Says(429, 1), Cut(300), Ends(500),
+            RepeatsLines(300, 2),
+        )  # fmt: skip
+        self._network = FaultyTransport(running.transport(), lambda _: chance.choice(faults))
+
+    async def blow(self, lives: int = 3, steps: int = 10) -> None:
+        for life in range(lives):
+            wire = Laggard(self._network, [0.0, 0.1, 0.5, 4.0], self._chance)
+            manager = Manager(Client(wire, self._clock), tuning=Tuning(watch_s=20))
+            Pool(manager)
+            wire.kill_in = self._chance.randrange(1, 9) if life < lives - 1 else -1
+            running = asyncio.create_task(manager.run())
+            for _ in range(steps):
+                with suppress(TimeoutError, NotFound):
+                    async with asyncio.timeout(self._chance.choice((0.0, 0.3, 2.0, 20.0))):
+                        await wire.killed.wait()
+                    break
+                await self._meddle()
+            if life == lives - 1:
+                self._network.heal()
+                await elapse(300)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    async def _meddle(self) -> None:
+        found = await self._people.list(Pod, "test")
+        if not found:
+            return
+        one = self._chance.choice(found)
+        with suppress(NotFound):
+            if self._chance.random() < 0.5:
+                await self._people.delete(Pod, one.key, grace_s=0)
+            else:
+                await self._people.patch_status(Pod, one.key, Merge({"status": {"phase": "Succeeded"}}))
+
+
+async def storm(seed: int) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    clock = VirtualClock(loop, seed)
+    async with serving(clock, ["test"]) as running:
+        most = MostPods(running)
+        await Storm(running, clock, random.Random(seed)).blow()
+        assert most.count == REPLICAS
+        assert len(running.store.table("pods")) == REPLICAS
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=20, deadline=None)
+def test_a_pool_never_has_one_pod_too_many_and_has_all_of_them_in_the_end(seed: int) -> None:
+    """Seen: ten Pods for three replicas, because the watch was half a second behind."""
+    run_virtual(storm(seed))
+
+
+class Slowly:
+    """A wire whose watches are behind by `lag_s`, and on which a lost creation arrives after its sender gave it up."""
+
+    def __init__(self, inner: Transport) -> None:
+        self.lag_s = 0.0
+        self.loses_next = False
+        self.sent: list[str] = []
+        self._inner = inner
+        self._late: list[asyncio.Task[None]] = []
+
+    async def send(self, request: Request) -> Response:
+        self.sent.append(f"{request.method} {request.path.rpartition('/')[2]}")
+        if self.loses_next and request.method not in READS:
+            self.loses_next = False
+            self._late.append(asyncio.create_task(self._arrive(request)))
+            raise Unreachable("connection reset")
+        return await self._inner.send(request)
+
+    async def _arrive(self, request: Request) -> None:
+        await asyncio.sleep(3.0)
+        await self._inner.send(request)
+
+    async def open(self, request: Request) -> Stream:
+        return DelayedStream(await self._inner.open(request), self)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class DelayedStream:
+    def __init__(self, inner: Stream, wire: Slowly) -> None:
+        self.status, self.headers = inner.status, inner.headers
+        self._inner, self._wire = inner, wire
+
+    async def read(self) -> bytes:
+        chunk = await self._inner.read()
+        await asyncio.sleep(self._wire.lag_s)
+        return chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class Stage:
+    """A writer and the informer it decides on."""
+
+    def __init__(self, running: RunningApi, clock: Clock, labels: str = "") -> None:
+        self.wire = Slowly(running.transport())
+        self.client = Client(self.wire, clock)
+        self.maps = Informer(self.client, ConfigMap, "ci", labels=labels)
+        self.writes = OwnWrites()
+        self.writes.read_from(self.maps)
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(obj.name for obj in self.maps)
+
+
+@asynccontextmanager
+async def staged(running: RunningApi, clock: Clock, labels: str = "") -> AsyncIterator[Stage]:
+    stage = Stage(running, clock, labels)
+    task = asyncio.create_task(stage.maps.run())
+    await stage.maps.following()
+    yield stage
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_what_was_written_is_seen_before_the_next_decision(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        stage.wire.lag_s = 0.5
+        with stage.writes.noted():
+            await stage.client.create(config_map("ci", "a"))
+            await stage.client.patch(ConfigMap, Key("ci", "a"), Merge({"data": {"x": "1"}}))
+        assert stage.names == []
+        await stage.writes.seen()
+        assert [obj.data for obj in stage.maps] == [{"x": "1"}]
+
+
+async def test_a_deletion_is_seen_before_the_next_decision_although_its_answer_has_an_older_revision(
+    running: RunningApi, clock: Clock
+) -> None:
+    async with staged(running, clock) as stage:
+        made = await stage.client.create(config_map("ci", "a"))
+        await stage.maps.wait_until(lambda: stage.names == ["a"])
+        stage.wire.lag_s = 0.5
+        with stage.writes.noted():
+            await stage.client.delete(ConfigMap, made.key)
+        await stage.writes.seen()
+        assert stage.names == []
+
+
+async def test_a_deletion_of_many_is_seen_too(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        for name in "abc":
+            await stage.client.create(config_map("ci", name))
+        await stage.maps.wait_until(lambda: len(stage.names) == 3)
+        stage.wire.lag_s = 0.5
+        with stage.writes.noted():
+            await stage.client.call(Request("DELETE", "/api/v1/namespaces/ci/configmaps"))
+        await stage.writes.seen()
+        assert stage.names == []
+
+
+async def test_a_write_that_no_event_tells_is_looked_up_and_waited_for_no_longer(running: RunningApi, clock: Clock) -> None:
+    """Outside the selector nothing comes but a bookmark, once a minute."""
+    async with staged(running, clock, labels="pool=mine") as stage:
+        with stage.writes.noted():
+            await stage.client.create(config_map("ci", "other"))
+            await stage.client.create(config_map("test", "elsewhere"))
+        began_s = clock.monotonic()
+        await stage.writes.seen()
+        assert clock.monotonic() - began_s < 2 * PATIENCE_S
+        assert stage.names == []
+
+
+async def test_a_write_that_moves_an_object_out_of_sight_is_waited_for(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock, labels="pool=mine") as stage:
+        made = await stage.client.create(config_map("ci", "a", labels=MINE))
+        await stage.maps.wait_until(lambda: stage.names == ["a"])
+        stage.wire.lag_s = 0.5
+        with stage.writes.noted():
+            await stage.client.patch(ConfigMap, made.key, Merge({"metadata": {"labels": {"pool": "other"}}}))
+        await stage.writes.seen()
+        assert stage.names == []
+
+
+async def test_while_the_watch_is_silent_nothing_is_decided(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        stage.wire.lag_s = 100.0
+        with stage.writes.noted():
+            await stage.client.create(config_map("ci", "a"))
+        for _ in range(3):
+            with pytest.raises(Behind, match="not seen"):
+                await stage.writes.seen()
+        await elapse(200)
+        await stage.writes.seen()
+        assert stage.names == ["a"]
+
+
+async def test_a_lost_creation_is_sent_again_so_that_its_late_arrival_changes_nothing(
+    running: RunningApi, clock: Clock
+) -> None:
+    async with staged(running, clock) as stage:
+        stage.wire.loses_next = True
+        with stage.writes.noted("pool"), pytest.raises(Unreachable):
+            await stage.client.create(config_map("ci", "a"))
+        await stage.writes.seen("another key is not held up")
+        assert stage.names == []
+        await stage.writes.seen("pool")
+        assert stage.names == ["a"]
+        made = stage.maps.get(Key("ci", "a"))
+        await elapse(10)
+        assert [stage.maps.get(Key("ci", "a"))] == [made]
+
+
+async def test_a_lost_patch_is_not_sent_again_but_looked_at(running: RunningApi, clock: Clock) -> None:
+    """Somebody may have changed their mind meanwhile: a patch without a precondition would change it back."""
+    async with staged(running, clock) as stage:
+        made = await stage.client.create(config_map("ci", "a"))
+        stage.wire.loses_next = True
+        with stage.writes.noted(), pytest.raises(Unreachable):
+            await stage.client.call(Request("PATCH", "/api/v1/namespaces/ci/configmaps/a", body=b"{}"), repeatable=False)
+        stage.wire.sent.clear()
+        await stage.writes.seen()
+        assert stage.wire.sent == ["GET configmaps"]
+        assert stage.maps.get(made.key) == made
+
+
+async def test_a_new_term_sees_what_the_process_before_wrote(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        stage.wire.lag_s = 0.5
+        await Client(running.transport(), clock).create(config_map("ci", "of-another-process"))
+        stage.writes.begin_term()
+        await stage.writes.seen()
+        assert stage.names == ["of-another-process"]
+
+
+async def test_what_was_surely_refused_is_waited_for_by_nobody(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        with stage.writes.noted(), pytest.raises(NotFound):
+            await stage.client.patch(ConfigMap, Key("ci", "none"), Merge({"data": {}}))
+        stage.wire.sent.clear()
+        await stage.writes.seen()
+        assert stage.wire.sent == []
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("/api/v1/namespaces/ci/pods/a/binding", ("pods", Key("ci", "a"))),
+        ("/api/v1/namespaces/ci/pods", ("pods", Key("ci", ""))),
+        ("/api/v1/nodes/mac-1/status", ("nodes", Key("", "mac-1"))),
+        ("/api/v1/namespaces/ci", ("namespaces", Key("", "ci"))),
+        ("/api/v1/namespaces/ci/finalize", ("namespaces", Key("", "ci"))),
+        ("/apis/tuist.dev/v1alpha1/namespaces/ci/runnerpools/a", ("runnerpools.tuist.dev", Key("ci", "a"))),
+        ("/apis/rbac.authorization.k8s.io/v1/clusterroles/a", ("clusterroles.rbac.authorization.k8s.io", Key("", "a"))),
+    ],
+)
+def test_what_a_request_is_about(path: str, target: tuple[str, Key]) -> None:
+    assert target_of(path) == target

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from applecart.embedded.schema.budget import OF_AN_OBJECT, budget
 from applecart.embedded.schema.cel import ABSENT, MAX_LENGTH, DoesNotCompile, EvaluationFailed, Expression, OutOfBudget
 from applecart.embedded.schema.node import Node
+from applecart.embedded.schema.patterns import compiled
 
 TEXT = {"type": "string"}
 INT = {"type": "integer"}
@@ -165,8 +167,22 @@ def test_a_message_is_a_text() -> None:
 def test_nested_loops_over_much_data_are_not_begun(text: str) -> None:
     rule = expression(text, {"type": "array", "items": INT})
     assert rule.evaluate([1, 2, 3]) is True
-    with pytest.raises(OutOfBudget):
-        rule.evaluate([1] * 5000)
+    with budget(OF_AN_OBJECT), pytest.raises(OutOfBudget):
+        rule.evaluate([1] * 5000, size=5000)
+
+
+def test_a_pattern_in_a_rule_is_compiled_once_and_paid_for() -> None:
+    """The library compiles it at each use: 2 ms for this one, and a list of 10,000 items has as many uses."""
+    rule = expression("self.all(x, x.matches('^(a|b)*a(a|b){900}$') || matches(x, 'ab'))", {"type": "array", "items": TEXT})
+    before = compiled.cache_info().misses
+    assert rule.evaluate(["ab"] * 50) is True
+    assert compiled.cache_info().misses - before <= 2
+    with budget(10_000), pytest.raises(OutOfBudget):
+        rule.evaluate(["ab" * 100] * 50, size=51)
+    with pytest.raises(EvaluationFailed, match=r"error parsing regexp: missing closing \): `\(`"):
+        expression("self.matches('(')", TEXT).evaluate("a")
+    with pytest.raises(DoesNotCompile):
+        expression("self.re2find('a')", TEXT)
 
 
 def test_a_single_loop_may_be_long_but_not_endless() -> None:

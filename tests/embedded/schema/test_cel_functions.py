@@ -107,14 +107,9 @@ def test_functions_answer_as_documented(text: str) -> None:
         "url('/x').family() == 4",
         "[9223372036854775807, 1].sum() == 1",
         "[1, 'a'].isSorted()",
-        "self.find('(a+)+') == ''",
+        "self.find('(') == ''",
     ],
 )
 def test_a_function_without_an_answer_fails_its_rule(text: str) -> None:
     with pytest.raises(EvaluationFailed):
         evaluate(text, "not one")
-
-
-def test_finding_in_a_long_text_is_refused() -> None:
-    with pytest.raises(EvaluationFailed, match="at most"):
-        evaluate("self.find('a+b+') == ''", "a" * 10_000)

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from applecart.embedded.field_errors import FieldError
+from applecart.embedded.schema import compiled
 from applecart.embedded.schema.checking import schema_errors
-from applecart.embedded.schema.compiled import NOT_CHECKED, CompiledSchema, shape_of_schema
+from applecart.embedded.schema.compiled import NOT_CHECKED, TOO_COSTLY, CompiledSchema, shape_of_schema
 from applecart.embedded.schema.node import Node
 from applecart.embedded.shape import UNTYPED
 from tests.embedded.schema.judged import refusal_of
@@ -201,6 +202,18 @@ def test_pruning_and_defaulting_twice_changes_nothing_more(raw: dict[str, Any], 
 @given(SCHEMAS, OBJECTS)
 def test_what_did_not_change_is_never_refused_by_the_schema(raw: dict[str, Any], document: dict[str, Any]) -> None:
     assert schema_errors(Node({**raw, "type": "object"}), document, deepcopy(document)) == []
+
+
+def test_what_would_take_too_many_steps_is_refused_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand alternatives for each item of a list, and a pattern for which no table of states is small enough."""
+    monkeypatch.setattr(compiled, "OF_AN_OBJECT", 100_000)
+    narrow = [{"maxLength": length} for length in range(1000)]
+    wide = schema(names={"type": "array", "items": {"type": "string", "anyOf": narrow}})
+    (error,) = wide.validate({"spec": {"names": ["x" * 2000] * 100}})
+    assert error.detail == TOO_COSTLY
+    assert wide.validate({"spec": {"names": ["x" * 20] * 9}}) == []
+    (error,) = schema(name={"type": "string", "pattern": "(a|b)*a(a|b){900}"}).validate({"spec": {"name": "ab" * 70_000}})
+    assert error.detail == TOO_COSTLY
 
 
 @pytest.mark.parametrize("raw", [{}, {"type": 5, "properties": [1], "items": "x", "required": {}, "enum": 1, "default": None}])

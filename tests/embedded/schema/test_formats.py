@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.schema.formats import CHECKS, checked_format, fits_format
+from applecart.embedded.schema.formats import CHECKS, LONGEST, checked_format, fits_format
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,11 @@ def test_rare_formats_are_told_apart(name: str, good: str, bad: str) -> None:
 @given(st.sampled_from(sorted(CHECKS)), st.text(max_size=30))
 def test_no_text_breaks_a_format(name: str, text: str) -> None:
     assert fits_format(name, text) in (True, False)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+@pytest.mark.parametrize("piece", ["1", "1 ", "a.", "(", "::", "1h"])
+def test_a_text_longer_than_anything_real_fits_no_format_that_is_short(name: str, piece: str) -> None:
+    """A duration of 20,000 digits once took 18 s: every digit began another try."""
+    fits_format(name, piece * LONGEST)
+    assert fits_format(name, f"{piece * 100_000}!") is (name == "password")

@@ -22,7 +22,7 @@ from cel_expr_python.ext import (  # type: ignore[import-untyped]
 )
 
 from applecart.api.quantity import NANOS, BadQuantity, parse_quantity
-from applecart.embedded.schema.patterns import searchable
+from applecart.embedded.schema.patterns import compiled, found_in, is_found
 
 STANDARD_EXTENSIONS = (
     ext_strings.ExtStrings(),
@@ -40,7 +40,7 @@ _ANY, _TEXT, _INT, _BOOL, _FLOAT = _Type.DYN, _Type.STRING, _Type.INT, _Type.BOO
 _LIST, _TAGGED = _Type.List(_Type.DYN), _Type.Map(_Type.STRING, _Type.DYN)
 Tagged = dict[str, Any]
 LARGEST_INT = 2**63 - 1
-MAX_SEARCHED = 4096  # characters; the engine at hand may take quadratic time
+MATCHES = "@matche"  # `matches` with a pattern that is compiled once; no rule can say it, and it is as long (`cel.py`)
 _VERSION = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-((?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)(?:\.(?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*))*))?"
     r"(?:\+([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?",
@@ -86,6 +86,8 @@ def _add_lists(add: Callable[..., None], method: Callable[..., None]) -> None:
         [_LIST, _LIST],
         lambda one, other: all(v in other for v in one) and all(v in one for v in other),
     )
+    for is_member in (True, False):
+        add(MATCHES, _BOOL, [_TEXT, _TEXT], lambda text, pattern: is_found(compiled(pattern), text), is_member=is_member)
     method("find", _TEXT, [_TEXT, _TEXT], _find)
     method("findAll", _LIST, [_TEXT, _TEXT], lambda text, pattern: _find_all(text, pattern, -1))
     method("findAll", _LIST, [_TEXT, _TEXT, _INT], _find_all)
@@ -189,9 +191,7 @@ def _find(text: str, pattern: str) -> str:
 
 
 def _find_all(text: str, pattern: str, limit: int) -> list[str]:
-    if len(text) > MAX_SEARCHED:
-        raise ValueError(f"find and findAll take at most {MAX_SEARCHED} characters here")
-    found = (match[0] for match in searchable(pattern).finditer(text))
+    found = found_in(text, pattern)
     return list(found if limit < 0 else islice(found, limit))
 
 

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from applecart.embedded.field_errors import FieldError, shown
+from applecart.embedded.schema.budget import spend
 from applecart.embedded.schema.formats import fits_format
 from applecart.embedded.schema.node import Node
 
+STEPS_OF_A_PROBLEM = 10  # to say what is wrong, or that an alternative is none
 UNRELATED: Any = object()  # no old value belongs to this one
 LARGEST_INT = 2**63 - 1
 LARGEST_EXACT_FLOAT = 2.0**53
@@ -92,6 +94,8 @@ def _check(node: Node, value: Any, path: str, old: Any, found: list[FieldError])
             found.extend(number_problems(node, value, path, _field(path)))
     elif kind == "array":
         right += 2 + _check_items(node, value, path, old, found)
+    if node.enum and kind != "string":
+        spend(len(node.enum))
     if node.enum and not (value in node.enum_texts if kind == "string" else any(same(value, one) for one in node.enum)):
         found.append(_not_in_enum(node, value, path))
     if kind == "object":
@@ -148,6 +152,7 @@ def _wrong_format(path: str, wanted: str, value: str) -> FieldError:
 
 def _check_items(node: Node, value: list[Any], path: str, old: Any, found: list[FieldError]) -> int:
     right = 0
+    spend(len(value))
     if node.items is not None:
         previous = old_items(node, old)
         for index, item in enumerate(value):
@@ -170,6 +175,7 @@ def _too_many(path: str, size: int, limit: int) -> FieldError:
 
 def _check_members(node: Node, value: dict[str, Any], path: str, old: Any, found: list[FieldError]) -> int:
     right = 0
+    spend(len(value) + len(node.required))
     if node.min_properties is not None and len(value) < node.min_properties:
         text = f"{path} in body should have at least {node.min_properties} properties"
         found.append(FieldError("Invalid", _field(path), text, len(value)))
@@ -219,8 +225,10 @@ def _right_of_leaf(node: Node, value: Any) -> int:
 def _check_child(node: Node, value: Any, path: str, old: Any, found: list[FieldError]) -> int:
     before = len(found)
     right = _check(node, value, path, old, found)
-    if len(found) > before and old is not UNRELATED and same(value, old):
-        del found[before:]
+    if len(found) > before:
+        spend(STEPS_OF_A_PROBLEM)
+        if old is not UNRELATED and same(value, old):
+            del found[before:]
     return right
 
 
@@ -243,6 +251,7 @@ def list_key(node: Node, item: Any) -> tuple[Any, ...] | None:
 
 def _check_alternatives(node: Node, value: Any, path: str, old: Any, found: list[FieldError]) -> int:
     right = 0
+    spend(STEPS_OF_A_PROBLEM * (len(node.any_of) + len(node.one_of) + len(node.all_of) + 1))
     if node.any_of:
         best, most, fits = _closest(node.any_of, value, path, old, stops=True)
         if not fits:

@@ -5,11 +5,13 @@ in CEL are asked only when the schema found nothing that would make them meaning
 when the first rule comes. Never changes what it validates.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from applecart.embedded.field_errors import FieldError
 from applecart.embedded.refusals import bad_request
+from applecart.embedded.schema.budget import OF_AN_OBJECT, OverBudget, budget
 from applecart.embedded.schema.checking import UNRELATED, schema_errors
 from applecart.embedded.schema.extensions import duplicate_errors, embedded_errors, unknown_metadata
 from applecart.embedded.schema.node import Node, Schema, fresh
@@ -26,6 +28,7 @@ NOT_CHECKED = (
 )
 _BLOCKING = frozenset({"NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid"})
 TOO_DEEP = "the object is nested too deeply"
+TOO_COSTLY = "the object takes too many steps to be held against its schema: make it smaller, or the schema simpler"
 
 
 class CompiledSchema:
@@ -59,24 +62,22 @@ class CompiledSchema:
     ) -> list[FieldError]:
         """What is wrong with a whole object. What was `found` before the schema is asked comes first, `more` after it."""
         before = UNRELATED if old is None else old
-        try:
+        with _bounded() as refused:
             found = [*found, *schema_errors(self.root, document, before), *more]
             found += embedded_errors(self.root, document)
             return self._completed(found, document, before)
-        except RecursionError:
-            raise bad_request(TOO_DEEP) from None
+        return refused
 
     def validate_status(self, document: Document, old: Document, *, more: Sequence[FieldError] = ()) -> list[FieldError]:
         """What is wrong with an object whose status alone was written."""
-        try:
+        with _bounded() as refused:
             found: list[FieldError] = []
             status = self.root.properties.get("status")
             if status is not None and "status" in document:
                 before = old.get("status", UNRELATED)
                 found = schema_errors(status, document["status"], before, base="status")
             return self._completed([*found, *more], document, old)
-        except RecursionError:
-            raise bad_request(TOO_DEEP) from None
+        return refused
 
     def shape(self) -> Shape:
         return shape_of_schema(self.root)
@@ -99,6 +100,19 @@ class CompiledSchema:
         if any(error.problem in _BLOCKING for error in found):
             return [*found, FieldError("Invalid", "<nil>", NOT_CHECKED)]
         return found + self._rules.errors(document, old)
+
+
+@contextmanager
+def _bounded() -> Iterator[list[FieldError]]:
+    """A validation that ends: what it gives is the answer when it did not get to one."""
+    refused: list[FieldError] = []
+    try:
+        with budget(OF_AN_OBJECT):
+            yield refused
+    except OverBudget:
+        refused.append(FieldError("Invalid", "<nil>", TOO_COSTLY))
+    except RecursionError:
+        raise bad_request(TOO_DEEP) from None
 
 
 def rules_of(root: Node) -> "Rules | None":

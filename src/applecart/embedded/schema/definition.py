@@ -15,6 +15,7 @@ from applecart.embedded.field_errors import FieldError, forbidden, invalid, not_
 from applecart.embedded.kinds.names import label_1035_problems, subdomain_problems
 from applecart.embedded.kinds.strategy import Strategy, keep
 from applecart.embedded.refusals import bad_request
+from applecart.embedded.schema.budget import OF_A_DEFINITION, OverBudget, budget
 from applecart.embedded.schema.compiled import TOO_DEEP
 from applecart.embedded.schema.extensions import MIXED_CASE
 from applecart.embedded.schema.versions import shared_parts, version_errors
@@ -117,6 +118,7 @@ def _set(conditions: list[Document], kind: str, is_true: bool, reason: str, mess
 
 APPROVAL = "api-approved.kubernetes.io"
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"  # holds a deleted definition until its objects are gone
+TOO_COSTLY = "the patterns and rules of all schemas together take too many steps to compile: make them fewer or simpler"
 _NO_WEBHOOK = "conversion webhooks are not supported by this server; use None, which serves all versions with the same fields"
 
 
@@ -161,7 +163,10 @@ class CrdStrategy(Strategy):
 
     def validate(self, obj: Document) -> list[FieldError]:
         try:
-            return definition_errors(obj)
+            with budget(OF_A_DEFINITION):
+                return definition_errors(obj)
+        except OverBudget:
+            return [invalid("spec.versions", None, TOO_COSTLY)]
         except RecursionError:
             raise bad_request(TOO_DEEP) from None
 

@@ -1,95 +1,97 @@
-"""Regular expressions of a schema, matched as the real server matches them: RE2, in time linear to the text.
+"""Regular expressions of schemas and rules, as the real server reads them: RE2's language, in time linear to the text.
 
-Python's engine is fifty times faster on short texts but may take exponential time. So it is used only where that cannot happen
-and where both engines agree: a small common subset of the language, and a text that is not long. RE2 comes with CEL.
+RE2 never goes back in a text, so none makes it take for ever. Linear still is the length of the text times the size of the
+program, so both are paid for. A pattern is compiled once; one whose program would be larger than any real one's is none.
 """
 
-import re
-from functools import cache, lru_cache
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
-MAX_FAST_LENGTH = 512  # with at most two unbounded repetitions this is a quarter of a million steps at worst
-MAX_FAST_REPEATS = 2
+import re2  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
-# Literals, plain escapes, classes, groups and repetition. No letter escapes, flags or look-around, no dollar but at the end.
-_COMMON = re.compile(
-    r"\^?(?:[A-Za-z0-9_ ,:;=@%#&~!<>'\"/-]|\\[.^$*+?{}()|\[\]\\/-]|\[\^?(?:\\[\\.\]\[/-]|[^\\\[\]&~|])+\]"
-    r"|\((?:\?:|(?!\?))|[).|*+?]|\{\d+(?:,\d*)?\})*\$?"
-)
-_UNBOUNDED = re.compile(r"\\.|\[(?:\\.|[^\]])*\]|[*+]|\{\d+,\}")
+from applecart.embedded.schema.budget import spend
+
+MAX_MEMORY_BYTES = 1 << 20  # of one program and its states; the largest patterns of published definitions take a tenth
+STEPS_OF_A_FAILURE = 10_000  # to find out that a program is too large
+COMPILED_PER_STEP = 4  # instructions
+MATCHED_PER_STEP = 200  # instructions times characters, where no table of states is small enough
+_GO_WORDS = {
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "invalid repetition size": "invalid repeat count",
+    "bad repetition operator": "invalid nested repetition operator",
+    "no argument for repetition operator": "missing argument to repetition operator",
+}
+
+
+class BadPattern(ValueError):
+    """The text says why, in the words of Go's engine."""
 
 
 class Pattern:
     """One compiled pattern. `problem` says why it is none; it then matches nothing."""
 
-    __slots__ = ("_fast", "problem", "text")
+    __slots__ = ("_program", "problem", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.problem = problem_of(text)
-        self._fast = None if self.problem else _fast(text)
+        self.problem = ""
+        self._program: Any = None
+        try:
+            self._program = compiled(text)
+        except BadPattern as error:
+            self.problem = str(error)
 
     def matches(self, value: str) -> bool:
-        if self._fast and len(value) <= MAX_FAST_LENGTH:
-            return self._fast.search(value) is not None
-        if self.problem:
-            return False
-        try:
-            return _re2().eval(data={"self": value, "pattern": self.text}).value() is True
-        except (RuntimeError, ValueError):  # a text that is no Unicode, which no pattern means
-            return False
-
-
-@cache
-def _re2() -> Any:
-    """The expression that matches; made when the first pattern comes, because the library is large."""
-    from applecart.embedded.schema.cel_functions import cel
-
-    environment = cel.NewEnv(variables={"self": cel.Type.STRING, "pattern": cel.Type.STRING})
-    return environment.compile("self.matches(pattern)")
+        return self._program is not None and is_found(self._program, value)
 
 
 @lru_cache(maxsize=1024)
+def compiled(text: str) -> Any:
+    """The program; raises BadPattern."""
+    options = re2.Options()
+    options.max_mem, options.never_capture, options.log_errors = MAX_MEMORY_BYTES, True, False
+    try:
+        program = re2.compile(text, options)
+    except UnicodeEncodeError:
+        raise BadPattern("error parsing regexp: invalid UTF-8") from None
+    except re2.error as error:
+        spend(STEPS_OF_A_FAILURE)
+        what, colon, where = _words(error).partition(": ")
+        what = _GO_WORDS.get(what, what)
+        raise BadPattern(f"error parsing regexp: {what}: `{where}`" if colon else f"error parsing regexp: {what}") from None
+    spend(program.programsize // COMPILED_PER_STEP)
+    return program
+
+
 def problem_of(text: str) -> str:
-    """Why RE2 does not take a pattern, in the words of Go's engine; "" when it does."""
+    """Why RE2 does not take a pattern; "" when it does."""
+    return Pattern(text).problem
+
+
+def is_found(program: Any, text: str) -> bool:
     try:
-        answer = _re2().eval(data={"self": "", "pattern": text})
-        if isinstance(answer.value(), bool):
-            return ""
-        reason = str(answer.value())
-    except (RuntimeError, ValueError):
-        reason = "invalid UTF-8"
-    reason = reason.rpartition("regular expression: ")[2]
-    what, colon, where = reason.partition(": ")
-    what = {"missing )": "missing closing )", "missing ]": "missing closing ]"}.get(what, what)
-    return f"error parsing regexp: {what}: `{where}`" if colon else f"error parsing regexp: {what}"
+        encoded = text.encode()
+    except UnicodeEncodeError:  # a text that is no Unicode, which no pattern means
+        return False
+    spend(1 + len(encoded) * program.programsize // MATCHED_PER_STEP)
+    return program.search(encoded) is not None
 
 
-@lru_cache(maxsize=1024)
-def searchable(text: str) -> re.Pattern[str]:
-    """For finding what matches, which the RE2 at hand cannot do; raises ValueError for a pattern that could take for ever."""
-    if problem := problem_of(text):
-        raise ValueError(problem)
-    if not _is_quick(text):
-        raise ValueError(f"the pattern {text!r} repeats a group without limit, which find and findAll do not support here")
-    try:
-        return re.compile(text, re.ASCII)
-    except (re.error, OverflowError, RecursionError):
-        raise ValueError(f"the pattern {text!r} is not supported by find and findAll here") from None
+def found_in(text: str, pattern: str) -> Iterator[str]:
+    """Everything that matches, as Go finds it: nothing empty right behind something else. Raises BadPattern."""
+    program = compiled(pattern)
+    end = -1
+    spend(1 + len(text) * program.programsize // MATCHED_PER_STEP)
+    for match in program.finditer(text):
+        # The next one may have to look as far as the end of the text again.
+        spend(1 + (len(text) - match.end()) * program.programsize // MATCHED_PER_STEP)
+        if match.start() < match.end() or match.start() != end:
+            yield match.group()
+        end = match.end()
 
 
-def _is_quick(text: str) -> bool:
-    unbounded = [match for match in _UNBOUNDED.finditer(text) if not match[0].startswith(("\\", "["))]
-    nested = "){" in text or any(text[match.start() - 1] == ")" for match in unbounded)
-    return not nested and len(unbounded) <= MAX_FAST_REPEATS
-
-
-def _fast(text: str) -> re.Pattern[str] | None:
-    if not _COMMON.fullmatch(text) or not _is_quick(text):
-        return None
-    # Python's dollar also matches before a final newline.
-    python = text[:-1] + r"\Z" if text.endswith("$") and not text.endswith(r"\$") else text
-    try:
-        return re.compile(python, re.ASCII)
-    except (re.error, OverflowError, RecursionError):
-        return None
+def _words(error: Exception) -> str:
+    said = error.args[0]
+    return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)

@@ -14,6 +14,7 @@ from applecart.sim.tart.guest_life import read_running
 from applecart.sim.tart.host_facts import HostFacts
 from applecart.sim.tart.store import Store, read_config
 from applecart.tart.mac import Ended, RunEnd
+from applecart.tart.running import running_vms
 from tests.sim.tart.both_ways import IMAGE, SimTart, in_process
 
 REFUSED = [
@@ -261,5 +262,26 @@ async def test_rename_moves_a_vm_and_never_over_another(tart: SimTart) -> None:
     await tart.out("create", "a")
     await tart.out("rename", "a", "b")
     await tart.out("create", "a")
-    assert b"already exists" in (await tart.run("rename", "a", "b")).err
+    taken, missing = await tart.run("rename", "a", "b"), await tart.run("rename", "c", "d")
+    assert (taken.code, missing.code) == (64, 64)
+    assert b"Error: failed to rename VM a, target VM b already exists, delete it first!" in taken.err
+    assert b"Error: failed to rename a non-existent local VM: c" in missing.err
     assert (await tart.out("list", "-q")).split() == ["a", "b"]
+    (tart.home / "vms" / "half" / "sub").mkdir(parents=True)
+    await tart.out("rename", "a", "half")
+    assert (await tart.out("list", "-q")).split() == ["b", "half"]
+
+
+async def test_a_running_vm_that_is_renamed_runs_on_under_its_new_name(tart: SimTart) -> None:
+    """Tart moves the folder and asks nobody; the process keeps the name that it was started with."""
+    tart.rules({"log_every_s": 0.1})
+    await tart.out("create", "v")
+    run, _, address = await tart.boot("v")
+    await tart.out("rename", "v", "w")
+    assert [(row["Name"], row["State"]) for row in await tart.rows()] == [("w", "running")]
+    assert (await tart.out("ip", "w")).strip() == address
+    await tart.out("exec", "w", "true")
+    assert "v" in running_vms(await tart.mac.processes(), "tart")
+    await tart.out("stop", "w")
+    assert isinstance(await run.wait(), RunEnd)
+    assert list((Store(tart.home).sim / "running").iterdir()) == []

@@ -9,7 +9,7 @@ import signal
 from applecart.sim.guest_programs import Terminal
 from applecart.sim.tart import refusals
 from applecart.sim.tart.arguments import Arguments
-from applecart.sim.tart.guest_life import halt_file, read_running
+from applecart.sim.tart.guest_life import guest_files, halt_file, read_running
 from applecart.sim.tart.guest_shell import Inside, run_inside
 from applecart.sim.tart.json_file import load, save
 from applecart.sim.tart.world import World
@@ -40,7 +40,7 @@ async def execute(world: World, asked: Arguments) -> int:
         await asyncio.sleep(AGENT_TIMEOUT_S)
         raise refusals.no_guest_agent()
     await asyncio.sleep(world.pace.exec_s)
-    files = store.sim / "files" / f"{vm}.json"
+    files = guest_files(store, vm)
     inside = Inside(vm, running.behaviour, world.clock, load(files, dict[str, bytes]) or {})
     before = dict(inside.files)
     terminal: Terminal = world.streams if "-i" in asked.flags else _NoStdin(world.streams)

@@ -5,6 +5,7 @@ address, whether it answers. A guest writes its own disk, so its VM is a used on
 """
 
 import asyncio
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -47,10 +48,23 @@ def halt_file(store: Store, vm: str) -> Path:
     return store.sim / "running" / f"{vm}.halt"
 
 
+def guest_files(store: Store, vm: str) -> Path:
+    """What was written inside the guest."""
+    return store.sim / "files" / f"{vm}.json"
+
+
 def forget_run(store: Store, vm: str) -> None:
     """Of a VM that does not run (any more): its pid may be somebody else's by now."""
     remove(running_file(store, vm))
     remove(halt_file(store, vm))
+
+
+def move_run(store: Store, vm: str, new_name: str) -> None:
+    """What others know of a VM goes where its folder goes, also while it runs."""
+    for place in (running_file, halt_file, guest_files):
+        remove(place(store, new_name))
+        with suppress(FileNotFoundError):
+            place(store, vm).replace(place(store, new_name))
 
 
 def read_running(store: Store, vm: str) -> Running | None:
@@ -65,7 +79,8 @@ def read_boots(store: Store) -> list[Boot]:
 class Guest:
     def __init__(self, world: World, vm: str, folder: Path, shares: dict[str, Share]) -> None:
         self._world = world
-        self._vm = vm
+        self._known_as = vm
+        self._mac_address = read_config(folder).mac_address
         self._folder = folder
         disk = disk_image.read(folder / DISK)
         rules = [*read_rules(world.store.sim), *(read_faults(world.store) or Faults()).guests]
@@ -73,6 +88,16 @@ class Guest:
         self._status = StatusShare(shares, self.behaviour.writes_hostile)
         self._halts = asyncio.Event()
         self._renew_at = world.now()
+
+    @property
+    def vm(self) -> str:
+        """Its name now: a VM may be renamed while it runs."""
+        store, pid = self._world.store, self._world.kernel.pid
+        for name in (self._known_as, *store.local_names()):
+            if (told := read_running(store, name)) and told.pid == pid:
+                self._known_as = name
+                break
+        return self._known_as
 
     def power_on(self) -> None:
         """The disk is used from here on."""
@@ -82,7 +107,7 @@ class Guest:
             disk.blocks[disk.id] = min(disk.blocks.get(disk.id, 0) + self.behaviour.writes_bytes, disk.nominal_bytes)
         disk_image.write(self._folder / DISK, disk)
         with (store.sim / "boots.jsonl").open("ab") as file:
-            file.write(msgspec.json.encode(Boot(self._vm, disk.id, disk.boots)) + b"\n")
+            file.write(msgspec.json.encode(Boot(self._known_as, disk.id, disk.boots)) + b"\n")
         self._tell(Running(self._world.kernel.pid, behaviour=self.behaviour))
 
     async def live(self) -> str:
@@ -108,7 +133,7 @@ class Guest:
         self._halts.set()
 
     def powered_off(self) -> None:
-        forget_run(self._world.store, self._vm)
+        forget_run(self._world.store, self.vm)
 
     async def _work(self) -> None:
         rules = self.behaviour
@@ -116,7 +141,7 @@ class Guest:
         address = "" if self._halts.is_set() else await self._address()
         if address:
             self._tell(Running(self._world.kernel.pid, address, not rules.no_agent, rules))
-            self._log([f"{self._vm} is up at {address}", *rules.log])
+            self._log([f"{self.vm} is up at {address}", *rules.log])
             ends_by_itself = await self._run()
             self._log(["the work is done" if ends_by_itself else "asked to shut down"])
             if ends_by_itself:
@@ -150,7 +175,7 @@ class Guest:
         with Lock(sim) as lock:
             await lock.take()
             leases = read_leases(sim)
-            address = leases.lease(read_config(self._folder).mac_address, now)
+            address = leases.lease(self._mac_address, now)
             write_leases(sim, leases)
         self._renew_at = now + timedelta(seconds=leases.lease_s / 2)
         return address
@@ -165,7 +190,7 @@ class Guest:
         return True
 
     def _tell(self, running: Running) -> None:
-        save(running_file(self._world.store, self._vm), running)
+        save(running_file(self._world.store, self.vm), running)
 
     def _log(self, lines: list[str]) -> None:
         self._status.log(lines, self._world.now())

@@ -77,7 +77,7 @@ async def _run_guest(world: World, vm: str, folder: Path, shares: dict[str, Shar
                 await asyncio.sleep(world.pace.power_off_s)
                 guest.powered_off()
                 return 0
-            if halt_file(world.store, vm).exists():
+            if halt_file(world.store, guest.vm).exists():
                 guest.halt()
             else:
                 guest.ask_to_shut_down()

@@ -12,7 +12,7 @@ from pathlib import Path
 from applecart.sim.tart import disk_image, refusals
 from applecart.sim.tart.arguments import Arguments
 from applecart.sim.tart.disk_image import GB, DiskImage
-from applecart.sim.tart.guest_life import forget_run
+from applecart.sim.tart.guest_life import forget_run, guest_files, move_run
 from applecart.sim.tart.identity import fresh_disk_id, fresh_ecid, fresh_mac_address, fresh_serial
 from applecart.sim.tart.locks import Lock
 from applecart.sim.tart.pulling import pull_image
@@ -119,10 +119,12 @@ async def rename(world: World, asked: Arguments) -> int:
         raise refusals.usage("rename", "<new-name> should be a local name")
     source, target = world.store.local(name), world.store.local(new_name)
     if not exists(source):
-        raise refusals.missing(name)
+        raise refusals.usage("rename", f"failed to rename a non-existent local VM: {name}")
     if exists(target):
-        raise refusals.Refused(refusals.OTHER, f"failed to rename a VM: a VM with the name {new_name} already exists!")
-    source.replace(target)
+        raise refusals.usage("rename", f"failed to rename VM {name}, target VM {new_name} already exists, delete it first!")
+    remove(target)  # half a VM, which counts as none
+    source.replace(target)  # also of a VM that runs, which Tart does not look at
+    move_run(world.store, name, new_name)
     return 0
 
 
@@ -144,7 +146,7 @@ async def delete(world: World, asked: Arguments) -> int:
                 raise refusals.is_running(name)
             await _remove(world, folder, asked)
         forget_run(store, name)
-        remove(store.sim / "files" / f"{name}.json")
+        remove(guest_files(store, name))
     return 0
 
 

@@ -10,7 +10,8 @@ from applecart.api.meta import Object
 def all_kinds() -> list[type[Object]]:
     for module in pkgutil.walk_packages(applecart.api.__path__, "applecart.api."):
         importlib.import_module(module.name)
-    return sorted((kind for kind in Object.__subclasses__() if "resource" in vars(kind)), key=kind_id)
+    ours = (kind for kind in Object.__subclasses__() if kind.__module__.startswith("applecart.api."))
+    return sorted((kind for kind in ours if "resource" in vars(kind)), key=kind_id)
 
 
 def kind_id(kind: type[Object]) -> str:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec import inspect
 
 from applecart.api.containers import Container
+from applecart.api.core import ConfigMap
 from applecart.api.meta import Object
 from tests.api.kinds import all_kinds, kind_id
 from tests.api.strategies import structs
@@ -44,6 +45,15 @@ def test_every_kind_of_the_foundation_is_found() -> None:
         *("Cluster", "Machine", "MachineSet", "MachineDeployment"),
         *("ScalewayAppleSiliconMachine", "ScalewayAppleSiliconMachineTemplate", "TuistCluster", "RunnerPool"),
     }
+
+
+def test_a_kind_that_some_test_defines_is_not_held_against_kubernetes() -> None:
+    """The order in which tests were loaded decided whether theirs were."""
+
+    class Stray(Object):
+        resource = ConfigMap.resource
+
+    assert Stray not in all_kinds()
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=kind_id)

@@ -10,7 +10,7 @@ export KUBE
 VENV := .venv
 BIN := $(VENV)/bin
 # Nothing of the caller's Python may leak in: what runs is what the lock files name.
-unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX PYTHONDONTWRITEBYTECODE
 # Trust what this machine trusts, as pip does: many networks have a certificate authority of their own.
 export UV_SYSTEM_CERTS ?= true
 

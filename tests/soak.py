@@ -9,17 +9,19 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 T = TypeVar("T")
 
 USUAL = "usual"
+MOST_EXAMPLES = 40  # of a usual run; the `max_examples` of a test are a soak's. Drawing them was a third of all work
 SOAK = "soak"
 
 # How long an example takes says something about the machine, not about the code.
-settings.register_profile(USUAL, deadline=None, derandomize=True, database=None)
-settings.register_profile(SOAK, deadline=None, database=None, max_examples=1000, print_blob=True)
+EVERYWHERE = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
+settings.register_profile(USUAL, EVERYWHERE, derandomize=True)
+settings.register_profile(SOAK, EVERYWHERE, max_examples=1000, print_blob=True)
 settings.load_profile(USUAL)
 # Hypothesis also draws constants of our modules, of those that happen to be loaded: a failing example would pass alone.
 setattr(providers, "_get_local_constants", providers.__dict__["Constants"])  # noqa: B010
@@ -31,6 +33,13 @@ def pytest_configure(config: pytest.Config) -> None:
     global _soak_seed
     if config.getoption("--hypothesis-profile") == SOAK:
         _soak_seed = int(config.getoption("--hypothesis-seed") or 0)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    test = getattr(item, "obj", None)
+    own = getattr(test, "_hypothesis_internal_use_settings", None)
+    if _soak_seed is None and own is not None and own.max_examples > MOST_EXAMPLES:
+        setattr(test, "_hypothesis_internal_use_settings", settings(own, max_examples=MOST_EXAMPLES))  # noqa: B010
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

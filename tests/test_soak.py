@@ -38,6 +38,16 @@ def test_the_same_examples_are_drawn_whichever_modules_were_loaded_before(
     assert drawn() == before
 
 
+drawn_here: list[int] = []
+
+
+@settings(max_examples=3 * soak.MOST_EXAMPLES)
+@given(st.integers())
+def test_a_property_test_of_a_usual_run_draws_few_examples(number: int) -> None:
+    drawn_here.append(number)
+    assert len(drawn_here) <= soak.soaks(soak.MOST_EXAMPLES, 3 * soak.MOST_EXAMPLES)
+
+
 def test_a_usual_run_takes_an_even_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(soak, "_soak_seed", None)
     assert soak.soaks(8, 50) == 8

@@ -171,7 +171,7 @@ async def our_api(trust: Trust, clock: Clock) -> AsyncIterator[tuple[str, Relay]
         front = Front(
             running.api,
             Authenticator(ClientCertificates(clock), running.identity.bearer),
-            running.guard,
+            running.core.authorizer,
             trust.server_context(),
             host=HOST,
             port=0,

@@ -7,7 +7,7 @@ import pytest
 
 from applecart.clock import Clock
 from applecart.embedded.auth.user import MASTERS, User
-from applecart.embedded.server.objects import put
+from applecart.embedded.server.gate import write_own
 from applecart.embedded.server.registry import Registry
 from applecart.embedded.server.request import Answer, ApiRequest
 from applecart.embedded.server.server import RunningApi, running_api
@@ -109,7 +109,7 @@ async def test_such_a_definition_of_an_older_server_is_not_served_and_goes_alone
         crd = taking_over()
         kind.strategy.default(crd)
         kind.strategy.prepare_create(crd)
-        await put(running.core, kind, crd | {"metadata": {**crd["metadata"], "uid": "1"}}, is_new=True).settle()
+        await write_own(running.core, kind, crd | {"metadata": {**crd["metadata"], "uid": "1"}}).settle()
         assert await bindings(running) == before
     async with running_api(log, clock, token_keys()) as running:
         assert await bindings(running) == before

@@ -19,6 +19,7 @@ from tests.kubelet.real.apis import Api
 from tests.kubelet.real.conftest import StartsAgents
 from tests.kubelet.real.following import WITHIN_S, Followed, following
 from tests.kubelet.real.pods import vm_pod
+from tests.soak import sample
 
 LOOK_EVERY_S = 0.02
 CODE = 3  # neither success nor what an agent would make up
@@ -26,7 +27,7 @@ CODE = 3  # neither success nor what an agent would make up
 pytestmark = pytest.mark.real_time
 
 # The command, and which of its calls: an image's for the golden, the Pod's own VM for the rest.
-MOMENTS = [
+CALLS = [
     ("pull", "ghcr.io/*"),
     ("clone", "ghcr.io/*"),
     ("clone", "ci-job-1"),
@@ -34,6 +35,8 @@ MOMENTS = [
     ("run", "ci-job-1"),
     ("delete", "ci-job-1"),
 ]
+
+MOMENTS = [(verb, vm, when) for verb, vm in CALLS for when in ("before", "after")]
 
 
 def job(runs_s: float) -> Pod:
@@ -78,8 +81,7 @@ def phase(pods: Followed[Pod], key: Key) -> str:
     return pod.status.phase if pod is not None else ""
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize(("verb", "vm"), MOMENTS, ids=[f"{verb} of {vm.split('.')[0]}" for verb, vm in MOMENTS])
+@pytest.mark.parametrize(("verb", "vm", "when"), sample(MOMENTS, 4, offset=1))
 async def test_an_agent_killed_around_a_command_of_tart_finds_its_way_on(
     embedded: Api, agent_of: StartsAgents, verb: str, vm: str, when: str
 ) -> None:

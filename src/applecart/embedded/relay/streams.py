@@ -85,7 +85,7 @@ def is_stream_request(raw: web.BaseRequest) -> bool:
 async def open_stream(core: Core, agents: HttpAgents, user: User, raw: web.BaseRequest) -> OpenStream:
     """Raises the refusal of a request that cannot be streamed."""
     asked = attributes_of(raw.method, raw.path, {})
-    core.access.authorize(user, asked)
+    core.authorizer.check(user, asked)
     target = _target(core, user, asked, raw.method, raw.query)
     is_websocket = raw.headers.get("Upgrade", "").lower() == "websocket"
     protocols = _protocols(raw) if is_websocket else ()
@@ -117,7 +117,7 @@ def _target(core: Core, user: User, asked: Attributes, method: str, query: Multi
         raise method_not_allowed()
     if asked.verb != "create":
         # A WebSocket begins with GET, and who may only read must not run commands.
-        core.access.authorize(user, _as_create(asked))
+        core.authorizer.check(user, _as_create(asked))
     options = read_stream_options(asked.subresource, query)
     key = Key(asked.namespace, asked.name)
     pod = find_pod(core, key)

@@ -52,7 +52,7 @@ class Api:
 
     async def _answer(self, request: ApiRequest) -> Answer | StreamAnswer:
         attributes = attributes_of(request.method, request.path, request.query)
-        self.core.access.authorize(request.user, attributes)
+        self.core.authorizer.check(request.user, attributes)
         if request.read_body is not None:
             request.body = await request.read_body()
         if not attributes.is_resource:

@@ -5,8 +5,6 @@ From then on roles that gather those of others follow them, and nodes may read w
 after readers see a write and before its writer hears of it, or right after; none waits.
 """
 
-from typing import Any
-
 from applecart.api.meta import Key
 from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.bootstrap_policy import reconciled, wanted
@@ -15,12 +13,11 @@ from applecart.embedded.auth.roles import plan_aggregation
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.creation import new_uid
-from applecart.embedded.server.field_owners import SERVER, Manager, applied_to, track
-from applecart.embedded.server.objects import Submitted, find, put, viewed
+from applecart.embedded.server.field_owners import Manager, applied_to
+from applecart.embedded.server.gate import Submitted, write_own
+from applecart.embedded.server.objects import find, viewed
 from applecart.embedded.store.record import Change, Op
 from applecart.embedded.store.table import NODE_FIELD
-from applecart.embedded.times import stamp
 
 GATHERER = Manager("clusterrole-aggregation-controller")  # who does it elsewhere
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -34,7 +31,7 @@ async def make_sure(core: Core) -> None:
         if find(core, namespaces, Key("", name)) is None:
             document: Document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             namespaces.strategy.default(document)
-            last = _create(core, namespaces, document)
+            last = write_own(core, namespaces, document)
     for document in wanted():
         last = _reconcile(core, document) or last
     last = aggregate(core) or last
@@ -57,7 +54,7 @@ def aggregate(core: Core) -> Submitted | None:
             role = viewed(core, roles, tip)
             configuration = {"apiVersion": role["apiVersion"], "kind": role["kind"], "metadata": {"name": name}, "rules": rules}
             applied = applied_to(core, roles, role, configuration, GATHERER, force=True)
-            last = put(core, roles, applied, is_new=False)
+            last = write_own(core, roles, applied, is_applied=True)
     return last
 
 
@@ -69,22 +66,10 @@ def _reconcile(core: Core, document: Document) -> Submitted | None:
     key = Key(metadata.get("namespace", "") if kind.resource.namespaced else "", metadata["name"])
     record = find(core, kind, key)
     if record is None:
-        return _create(core, kind, document)
+        return write_own(core, kind, document)
     stored = viewed(core, kind, record)
     changed = reconciled(document, stored)
-    if changed is None:
-        return None
-    track(core, kind, viewed(core, kind, record), changed, SERVER)
-    return put(core, kind, changed, is_new=False)
-
-
-def _create(core: Core, kind: Kind, document: Document) -> Submitted:
-    metadata: dict[str, Any] = document["metadata"]
-    track(core, kind, None, document, SERVER)
-    kind.strategy.prepare_create(document)
-    metadata["uid"] = new_uid(core.clock)
-    metadata["creationTimestamp"] = stamp(core.clock.now())
-    return put(core, kind, document, is_new=True)
+    return write_own(core, kind, changed) if changed is not None else None
 
 
 def _kind(core: Core, group: str, version: str, plural: str) -> Kind:

@@ -10,9 +10,9 @@ from typing import Protocol
 from applecart.api.meta import Key
 from applecart.clock import Clock
 from applecart.embedded.attributes import Attributes
+from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.reader import Reader
 from applecart.embedded.refusals import Refusal
-from applecart.embedded.server.access import Access
 from applecart.embedded.server.registry import Registry
 from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer
 from applecart.embedded.store.store import Store
@@ -32,7 +32,7 @@ class Core:
     registry: Registry
     reader: Reader
     clock: Clock
-    access: Access
+    authorizer: Authorizer
     settings: Settings
 
 

@@ -10,23 +10,20 @@ from typing import Any
 import msgspec
 
 from applecart.api.meta import Key
-from applecart.embedded.auth.user import MASTERS, User
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.schema.custom_kind import custom_kinds
 from applecart.embedded.schema.definition import FINALIZER, is_established, status_with_names, taken_names
-from applecart.embedded.server import deletion
+from applecart.embedded.server import gate
+from applecart.embedded.server.admission import Write
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.deletion import DeleteOptions
-from applecart.embedded.server.field_owners import track_definition
-from applecart.embedded.server.objects import find, put, remove, viewed
+from applecart.embedded.server.objects import find, viewed
 from applecart.embedded.server.registry import CRD_LABEL, IN_PROGRESS, Registry, say_leaving
-from applecart.embedded.server.request import ApiRequest
 from applecart.embedded.store.log import StoreFailed
 from applecart.embedded.store.record import Change, Op
 from applecart.observe.logs import logger
 
-CLEANER = User("system:apiserver", (MASTERS,))
 LOOK_AGAIN_S = 1.0  # while objects of a deleted definition wait for their finalizers
 
 _log = logger("applecart.embedded.definitions")
@@ -105,28 +102,26 @@ class Definitions:
             conditions = (definition.get("status") or {}).get("conditions") or []
             if not any(one.get("reason") == IN_PROGRESS[0] for one in conditions):
                 say_leaving(definition, *IN_PROGRESS, core.clock.now())
-                track_definition(core, self._kind, viewed(core, self._kind, record), definition)
-                put(core, self._kind, definition, is_new=False)
+                gate.write_own(core, self._kind, definition)
             return False
         left = [one for one in finalizers if one != FINALIZER]
         if left:
             definition["metadata"]["finalizers"] = left
-            put(core, self._kind, definition, is_new=False)
+            gate.write_own(core, self._kind, definition)
         else:
-            remove(core, self._kind, record)
+            gate.remove_own(core, self._kind, record)
         return True
 
     def _has_objects(self, name: str) -> bool:
         """Ask all objects to go; whether some are still there."""
         core = self._core
-        request = ApiRequest("DELETE", "", {}, CLEANER)
         kinds = core.registry.custom(name)
         kept = core.registry.storing(kinds[0].storage.label) if kinds else None
         if kept is None or not kept.is_custom:  # objects of a built-in kind are never those of a definition
             return False
         for record in core.store.table(kinds[0].storage.label).records():
             try:
-                deletion.delete(core, request, kinds[0], record.key, DeleteOptions())
+                gate.delete(core, Write(gate.SYSTEM, "delete", kinds[0], record.key), DeleteOptions())
             except Refusal as refusal:
                 _log.debug("an object of a deleted definition stays", extra={"object": str(record.key), "why": refusal.message})
         return len(core.store.table(kinds[0].storage.label)) > 0
@@ -150,9 +145,8 @@ class Definitions:
             status = status_with_names(definition, taken_names(others, group, record.key.name), core.clock.now())
             if status != definition.get("status"):
                 definition["status"] = status
-                track_definition(core, self._kind, viewed(core, self._kind, tip), definition)
                 try:
-                    put(core, self._kind, definition, is_new=False)
+                    gate.write_own(core, self._kind, definition)
                 except StoreFailed:
                     return
 

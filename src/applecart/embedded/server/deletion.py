@@ -10,14 +10,12 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from applecart.api.meta import Key, Resource
+from applecart.api.meta import Resource
 from applecart.embedded.field_errors import FieldError, invalid, not_supported
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
-from applecart.embedded.refusals import Refusal, bad_request, conflict, not_found
+from applecart.embedded.refusals import Refusal, bad_request, conflict
 from applecart.embedded.server.bodies import SCHEME, read_body
-from applecart.embedded.server.core import Core
-from applecart.embedded.server.objects import Submitted, document_of, encoded, find, put, remove, stored_form, unchanged
 from applecart.embedded.server.registry import CRD_LABEL, begin_leaving
 from applecart.embedded.server.request import ApiRequest, dry_run_problems, integer, invalid_options, is_true
 from applecart.embedded.store.record import Record
@@ -64,6 +62,11 @@ def refuse_unmet(kind: Kind, document: Document, options: DeleteOptions) -> Refu
 def decide(kind: Kind, document: Document, options: DeleteOptions, now: datetime) -> Fate:
     """The object's fate; the document is changed to what must be stored when the fate is to mark it."""
     metadata = document["metadata"]
+    if kind.resource.label == NAMESPACES:
+        return _namespace_fate(document, now)
+    if kind.resource.label == CRD_LABEL and metadata.get("deletionTimestamp") is None:
+        begin_leaving(document, now)
+        return Fate.MARK
     graceful = _grace(kind, document, options, now) if kind.strategy.is_graceful else None
     if graceful is Fate.LEAVE:
         return Fate.LEAVE
@@ -90,10 +93,23 @@ def mark(metadata: dict[str, Any], now: datetime) -> bool:
 
 
 def ends_with_update(document: Document, old: Document) -> bool:
-    """Whether an update took away the last thing that held a deleted object."""
+    """Whether an update took away the last thing that held a deleted object; a Namespace has finalizers in its spec as well."""
     if document["metadata"].get("finalizers") or old["metadata"].get("deletionTimestamp") is None:
         return False
+    if document["kind"] == "Namespace" and document.get("spec", {}).get("finalizers"):
+        return False
     return not old["metadata"].get("deletionGracePeriodSeconds")
+
+
+def _namespace_fate(document: Document, now: datetime) -> Fate:
+    """Its content goes first: it is marked, and stays while anything holds it."""
+    metadata = document["metadata"]
+    if metadata.get("deletionTimestamp") is None:
+        mark(metadata, now)
+        metadata.pop("deletionGracePeriodSeconds")
+        document.setdefault("status", {})["phase"] = "Terminating"
+        return Fate.MARK
+    return Fate.LEAVE if document.get("spec", {}).get("finalizers") or metadata.get("finalizers") else Fate.REMOVE
 
 
 def _grace(kind: Kind, document: Document, options: DeleteOptions, now: datetime) -> Fate:
@@ -195,65 +211,6 @@ def read_options(request: ApiRequest) -> DeleteOptions:
         resource_version=_text(wanted, "resourceVersion"),
         is_dry_run=bool(asked),
     )
-
-
-def delete(
-    core: Core, request: ApiRequest, kind: Kind, key: Key, options: DeleteOptions
-) -> tuple[Record, Submitted | None, bool]:
-    """Delete one object: the object as it is now, the write to wait for, and whether it is gone."""
-    record = find(core, kind, key)
-    if record is None:
-        raise not_found(kind.resource, key.name)
-    stored = stored_form(core, kind)
-    document = document_of(stored, record)
-    if refusal := refuse_unmet(kind, document, options):
-        raise refusal
-    core.access.admit(request.user, "delete", kind, "", None, document)
-    if kind.resource.label == NAMESPACES:
-        return _delete_namespace(core, stored, record, document, options)
-    now = core.clock.now()
-    if kind.resource.label == CRD_LABEL and document["metadata"].get("deletionTimestamp") is None:
-        begin_leaving(document, now)
-        if options.is_dry_run:
-            return record, None, False
-        marked = put(core, stored, document, is_new=False)
-        return marked.record, marked, False
-    fate = decide(kind, document, options, now)
-    if options.is_dry_run:
-        shown = Record(record.key, record.revision, encoded(document), record.traits)
-        return shown, None, fate in (Fate.REMOVE, Fate.MARK_THEN_REMOVE)
-    match fate:
-        case Fate.LEAVE:
-            return record, unchanged(core, record), False
-        case Fate.MARK:
-            marked = put(core, stored, document, is_new=False)
-            return marked.record, marked, False
-        case Fate.MARK_THEN_REMOVE:
-            marked = put(core, stored, document, is_new=False)
-            removed = remove(core, stored, marked.record)
-            return removed.record, removed, True
-        case Fate.REMOVE:
-            removed = remove(core, stored, record)
-            return removed.record, removed, True
-
-
-def _delete_namespace(
-    core: Core, kind: Kind, record: Record, document: Document, options: DeleteOptions
-) -> tuple[Record, Submitted | None, bool]:
-    metadata = document["metadata"]
-    if metadata.get("deletionTimestamp") is None:
-        mark(metadata, core.clock.now())
-        metadata.pop("deletionGracePeriodSeconds")
-        document.setdefault("status", {})["phase"] = "Terminating"
-        if options.is_dry_run:
-            return record, None, False
-        marked = put(core, kind, document, is_new=False)
-        return marked.record, marked, False
-    if document.get("spec", {}).get("finalizers"):
-        return record, unchanged(core, record), False
-    if metadata.get("finalizers"):
-        return record, unchanged(core, record), False
-    return record, None if options.is_dry_run else remove(core, kind, record), True
 
 
 def without_revision(options: DeleteOptions) -> DeleteOptions:

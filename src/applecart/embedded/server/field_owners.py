@@ -14,6 +14,7 @@ from applecart.embedded.server.request import ApiRequest, invalid_options
 from applecart.embedded.structure.types import type_of
 from applecart.embedded.structure.walk import zero_struct
 
+SERVER = "kube-apiserver"
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 LONGEST_BYTES = 128  # of a manager's name
 
@@ -45,9 +46,6 @@ def manager_of(request: ApiRequest, options: str, subresource: str = "", *, must
     return Manager(name or program.encode()[:LONGEST_BYTES].decode("utf-8", "ignore"), subresource)
 
 
-SERVER = Manager("kube-apiserver")  # what the server writes unasked
-
-
 def track(core: Core, kind: Kind, old: Document | None, document: Document, manager: Manager) -> None:
     """Record what an update or a creation took over."""
     track_update(
@@ -63,14 +61,19 @@ def track(core: Core, kind: Kind, old: Document | None, document: Document, mana
     )
 
 
+def track_own(core: Core, kind: Kind, old: Document | None, document: Document) -> None:
+    """What the server writes unasked is its own; of definitions that is their status, once they are there."""
+    says = old is not None and kind.resource.label == DEFINITIONS
+    track(core, kind, old, document, Manager(SERVER, "status" if says else ""))
+
+
 def track_definition(core: Core, kind: Kind, old: Document | None, document: Document) -> None:
-    """What the server itself says of a definition is its own, as it is that of the controllers which write it elsewhere."""
+    """What a write of somebody else makes the server say of a definition."""
     if kind.resource.label != DEFINITIONS:
         return
-    said = document["status"]
     before = (old or {}).get("status") or {"acceptedNames": {"plural": "", "kind": ""}, "conditions": []}
-    before = {**before, "storedVersions": said.get("storedVersions")}
-    track(core, kind, {**document, "status": before}, document, SERVER._replace(subresource="status"))
+    before = {**before, "storedVersions": document["status"].get("storedVersions")}  # nobody's
+    track(core, kind, {**document, "status": before}, document, Manager(SERVER, "status"))
 
 
 def applied_to(core: Core, kind: Kind, live: Document | None, applied: Any, manager: Manager, *, force: bool) -> Document:

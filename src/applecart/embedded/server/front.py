@@ -21,14 +21,13 @@ from aiohttp.web_protocol import RequestHandler
 
 from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.authenticate import Authenticator
-from applecart.embedded.auth.authorize import PUBLIC_PATHS
+from applecart.embedded.auth.authorize import PUBLIC_PATHS, Authorizer
 from applecart.embedded.auth.impersonation import PREFIX, impersonated
 from applecart.embedded.auth.user import ANONYMOUS, MASTERS, User
 from applecart.embedded.refusals import Refusal, bad_request, too_large, too_many_requests
 from applecart.embedded.relay.relay import Relay
 from applecart.embedded.relay.streams import STREAM_PATHS, is_stream_request
 from applecart.embedded.server.api import Api, refused
-from applecart.embedded.server.guard import Guard
 from applecart.embedded.server.request import BODY_LIMIT_BYTES, Answer, ApiRequest, StreamAnswer, attributes_of
 from applecart.embedded.server.request_log import RequestLog
 from applecart.errors import BadInput
@@ -63,7 +62,7 @@ class Front:
         self,
         api: Api,
         authenticator: Authenticator,
-        guard: Guard,
+        authorizer: Authorizer,
         context: ssl.SSLContext,
         *,
         host: str,
@@ -73,7 +72,7 @@ class Front:
     ) -> None:
         self._api = api
         self._authenticator = authenticator
-        self._guard = guard
+        self._authorizer = authorizer
         self._context = context
         self._host = host
         self._log = log
@@ -186,7 +185,7 @@ class Front:
         user = self._authenticator.user(self._certificate(raw), raw.headers.get("Authorization"))
         for name in raw.headers:
             if name[:1] in "iI" and name.lower().startswith(PREFIX):
-                return impersonated(user, raw.headers.items(), self._guard.authorizer.decide) or user
+                return impersonated(user, raw.headers.items(), self._authorizer.decide) or user
         return user
 
     def _certificate(self, raw: web.BaseRequest) -> bytes | None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from applecart.api.meta import Key
 from applecart.embedded.auth import reviews, token_request
 from applecart.embedded.auth.authenticate import BearerTokens
 from applecart.embedded.auth.authorize import Authorizer
@@ -11,8 +12,10 @@ from applecart.embedded.auth.user import User
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import bad_request
+from applecart.embedded.server.admission import write_of
 from applecart.embedded.server.bodies import read_body
 from applecart.embedded.server.core import Core
+from applecart.embedded.server.gate import admit_below
 from applecart.embedded.server.representation import sent
 from applecart.embedded.server.request import Answer, ApiRequest
 from applecart.embedded.structure.conform import conform
@@ -69,7 +72,7 @@ def issue_token(core: Core, identity: Identity, request: ApiRequest, kind: Kind,
     asked = read_virtual(request, "authentication.k8s.io/v1", "TokenRequest")
     asked["metadata"].setdefault("name", name)
     asked["metadata"].setdefault("namespace", namespace)
-    core.access.admit(request.user, "create", kind, "token", asked, None)
+    admit_below(core, write_of(request, "create", kind, Key(namespace, name), "CreateOptions", "token"), asked)
     issued = token_request.issue(asked, namespace, name, identity.accounts, core.reader, core.clock)
     return sent(issued, request.accept, 201)
 

@@ -6,32 +6,35 @@ from applecart.embedded.kinds import disruption
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import not_found
-from applecart.embedded.server import deletion
+from applecart.embedded.server import deletion, gate
+from applecart.embedded.server.admission import Write, write_of
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.objects import encode, find, put_view, viewed
+from applecart.embedded.server.objects import encode, find, viewed
 from applecart.embedded.server.representation import sent
-from applecart.embedded.server.request import Answer, ApiRequest, is_dry_run
+from applecart.embedded.server.request import Answer, ApiRequest
 
 OPTIONS = "CreateOptions"
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
 async def bind(core: Core, request: ApiRequest, kind: Kind, key: Key, binding: Document) -> Answer:
-    dry = is_dry_run(request.query, OPTIONS)
+    """Below a Pod and, for its name alone, below the namespace."""
+    write = write_of(request, "create", kind, key, OPTIONS, "binding")
+    admitted = gate.admit_below(core, write, binding)
     bindings.validate_binding(key.name, binding)
     record = find(core, kind, key)
     if record is None:
         raise not_found(kind.resource, key.name)
-    pod = viewed(core, kind, record)
-    bound = bindings.bind(pod, binding, core.clock.now())
-    if not dry:
-        await put_view(core, kind, bound, is_new=False).settle()
+    bound = bindings.bind(viewed(core, kind, record), binding, core.clock.now())
+    if not write.is_dry_run:
+        await gate.amend(core, admitted, bound).settle()
     return sent(SUCCESS, request.accept, 201)
 
 
 async def evict(core: Core, request: ApiRequest, kind: Kind, key: Key, eviction: Document) -> Answer:
-    dry = ["All"] if is_dry_run(request.query, OPTIONS) else []
-    options = disruption.delete_options(key.name, eviction, dry)
+    write = write_of(request, "create", kind, key, OPTIONS, "eviction")
+    admitted = gate.admit_below(core, write, eviction)
+    options = disruption.delete_options(key.name, eviction, ["All"] if write.is_dry_run else [])
     record = find(core, kind, key)
     if record is None:
         raise not_found(kind.resource, key.name)
@@ -41,9 +44,9 @@ async def evict(core: Core, request: ApiRequest, kind: Kind, key: Key, eviction:
         pod = viewed(core, kind, record)
         disruption.check_preconditions(pod, options)
         if _is_running(pod):
-            put_view(core, kind, disruption.mark_evicted(pod, core.clock.now()), is_new=False)
+            gate.amend(core, admitted, disruption.mark_evicted(pod, core.clock.now()))
             wanted = deletion.without_revision(wanted)
-    _, submitted, _ = deletion.delete(core, request, kind, key, wanted)
+    _, submitted, _ = gate.delete(core, Write(request.user, "delete", kind, key), wanted)
     if submitted is not None:
         await submitted.settle()
     return sent(SUCCESS, request.accept, 201)

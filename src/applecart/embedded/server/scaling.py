@@ -5,13 +5,13 @@ from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal, bad_request, not_found, unsupported_media_type
 from applecart.embedded.schema.scale import ScalePaths, read_scale, write_scale
+from applecart.embedded.server import gate
+from applecart.embedded.server.admission import write_of
 from applecart.embedded.server.bodies import SCHEME, read_body
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.field_owners import manager_of
 from applecart.embedded.server.objects import find, viewed
 from applecart.embedded.server.representation import sent
-from applecart.embedded.server.request import Answer, ApiRequest, is_dry_run, media_type
-from applecart.embedded.server.updating import update
+from applecart.embedded.server.request import Answer, ApiRequest, media_type
 from applecart.embedded.server.writing import JSON_PATCH, MERGE_PATCH, bad_patch, patcher, refuse_other_place
 from applecart.embedded.structure.conform import conform
 from applecart.embedded.structure.types import type_of
@@ -58,12 +58,9 @@ async def change_scale(core: Core, request: ApiRequest, kind: Kind, key: Key, pa
             metadata["uid"] = scale["metadata"]["uid"]
         return document
 
-    manager = manager_of(request, UPDATE, "scale")
-    dry = is_dry_run(request.query, UPDATE)
+    write = write_of(request, "update", kind, key, UPDATE, "scale")
     # Who scales owns nothing by it, as on the real server.
-    document, submitted = update(
-        core, request, kind, key, record, make, manager, verb="update", is_dry_run=dry, is_applied=True
-    )
+    document, submitted = gate.update(core, write, record, make, is_applied=True)
     if submitted is not None:
         await submitted.settle()
     return _answered(core, request, read_scale(document, paths))

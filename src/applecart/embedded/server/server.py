@@ -29,7 +29,6 @@ from applecart.embedded.server.core import Core, Settings
 from applecart.embedded.server.data_folder import DATABASE, DataFolder, make_data_folder
 from applecart.embedded.server.definitions import Definitions, install
 from applecart.embedded.server.front import Front
-from applecart.embedded.server.guard import Guard
 from applecart.embedded.server.identity import Identity
 from applecart.embedded.server.in_process import InProcessTransport
 from applecart.embedded.server.maintenance import Maintenance
@@ -55,7 +54,6 @@ class RunningApi:
 
     api: Api
     store: Store
-    guard: Guard
     identity: Identity
     core: Core
     _transports: list[InProcessTransport] = field(default_factory=list)
@@ -91,15 +89,14 @@ async def running_api(
     reader = StoreReader(store)
     readers.append(reader)
     authorizer = Authorizer(reader)
-    guard = Guard(authorizer, reader)
-    core = Core(store, registry, reader, clock, guard, settings or Settings())
+    core = Core(store, registry, reader, clock, authorizer, settings or Settings())
     accounts = ServiceAccountTokens(keys, ISSUER, reader, clock)
     identity = Identity(authorizer, BearerTokens(accounts, BootstrapTokens(reader, clock)), accounts)
     definitions = Definitions(core, definitions_kind)
     Consequences(core, authorizer)
     await make_sure(core)
     cleaning = asyncio.create_task(definitions.run())
-    running = RunningApi(Api(core, identity, Pages(core, accounts, address)), store, guard, identity, core)
+    running = RunningApi(Api(core, identity, Pages(core, accounts, address)), store, identity, core)
     try:
         yield running
     finally:
@@ -187,7 +184,7 @@ class EmbeddedServer:
         self.front = Front(
             running.api,
             Authenticator(certificates, running.identity.bearer),
-            running.guard,
+            running.core.authorizer,
             self._tls(),
             host=self._host,
             port=self.port,

@@ -1,5 +1,6 @@
 """POST, PUT, PATCH and DELETE of objects: from a request to its answer, and which of the four kinds of patch it carries."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -15,17 +16,16 @@ from applecart.embedded.patching.json_patch import apply_json_patch
 from applecart.embedded.patching.merge import merge
 from applecart.embedded.patching.strategic import strategic_merge
 from applecart.embedded.refusals import Refusal, bad_request, invalid, not_found, unsupported_media_type
-from applecart.embedded.server import deletion, syntax
+from applecart.embedded.server import deletion, gate, syntax
+from applecart.embedded.server.admission import Write, write_of
 from applecart.embedded.server.bodies import field_validation, other_type, read_object, take_in
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.creation import create, settle_namespace
-from applecart.embedded.server.deletion import DeleteOptions
-from applecart.embedded.server.field_owners import Manager, applied_to, manager_of
+from applecart.embedded.server.field_owners import applied_to
+from applecart.embedded.server.gate import settle_namespace
 from applecart.embedded.server.listing import ListOptions, Page, Selection, page
-from applecart.embedded.server.objects import Submitted, encode, find
+from applecart.embedded.server.objects import encode, find
 from applecart.embedded.server.representation import Forms, sent
-from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer, invalid_options, is_dry_run, is_true, media_type
-from applecart.embedded.server.updating import update
+from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer, invalid_options, is_true, media_type
 from applecart.embedded.store.record import Record
 from applecart.embedded.structure.conform import conform
 from applecart.embedded.structure.types import type_of
@@ -36,6 +36,8 @@ STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 BUILTIN_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 CUSTOM_TYPES = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+CREATE, UPDATE, PATCH = "CreateOptions", "UpdateOptions", "PatchOptions"
+DELETED_AT_ONCE = 100  # objects between two turns of others; some milliseconds
 
 
 def refuse_unknown_type(kind: Kind, content_type: str) -> str:
@@ -78,22 +80,16 @@ def patcher(given: str, body: bytes, kind: Kind) -> Callable[[Document], Documen
     return change
 
 
-CREATE, UPDATE, PATCH = "CreateOptions", "UpdateOptions", "PatchOptions"
-
-
 async def post(core: Core, request: ApiRequest, kind: Kind, namespace: str) -> Answer:
     forms = Forms(core, request, kind)
-    dry = is_dry_run(request.query, CREATE)
-    manager = manager_of(request, CREATE)
+    write = write_of(request, "create", kind, Key(namespace, ""), CREATE)
     document = read_object(request, kind, CREATE, core.registry.serves)
-    result = create(core, request, kind, document, namespace, manager, is_dry_run=dry)
-    return await _answer(forms, *result, status=201)
+    return await _answer(forms, *gate.create(core, write, document), status=201)
 
 
 async def put(core: Core, request: ApiRequest, kind: Kind, key: Key, subresource: str = "") -> Answer:
     forms = Forms(core, request, kind)
-    dry = is_dry_run(request.query, UPDATE)
-    manager = manager_of(request, UPDATE, subresource)
+    write = write_of(request, "update", kind, key, UPDATE, subresource)
     document = read_object(request, kind, UPDATE, core.registry.serves)
     refuse_other_place(kind, key, document)
     record = find(core, kind, key)
@@ -101,20 +97,17 @@ async def put(core: Core, request: ApiRequest, kind: Kind, key: Key, subresource
         if not kind.strategy.creates_on_update or subresource:
             raise not_found(kind.resource, key.name)
         document["metadata"].pop("resourceVersion", None)
-        result = create(core, request, kind, document, key.namespace, manager, is_dry_run=dry)
-        return await _answer(forms, *result, status=201)
-    result = update(core, request, kind, key, record, lambda _: document, manager, verb="update", is_dry_run=dry)
-    return await _answer(forms, *result)
+        return await _answer(forms, *gate.create(core, write, document), status=201)
+    return await _answer(forms, *gate.update(core, write, record, lambda _: document))
 
 
 async def patch(core: Core, request: ApiRequest, kind: Kind, key: Key, subresource: str = "") -> Answer:
     given = refuse_unknown_type(kind, request.content_type)
     forms = Forms(core, request, kind)
-    dry = is_dry_run(request.query, PATCH)
-    manager = manager_of(request, PATCH, subresource, must_be_named=given == APPLY_PATCH)
+    write = write_of(request, "patch", kind, key, PATCH, subresource, must_be_named=given == APPLY_PATCH)
     validation = field_validation(request, PATCH)
     if given == APPLY_PATCH:
-        return await _apply(core, request, kind, key, manager, validation, forms, dry)
+        return await _apply(core, request, write, validation, forms)
     if is_true(request.query.get("force")):
         raise invalid_options(PATCH, [forbidden_field("force", "may not be specified for non-apply patch")])
     record = find(core, kind, key)
@@ -126,13 +119,11 @@ async def patch(core: Core, request: ApiRequest, kind: Kind, key: Key, subresour
         changed = change(document)
         return _conformed(request, kind, changed, key, validation)
 
-    result = update(core, request, kind, key, record, make, manager, verb="patch", is_dry_run=dry)
-    return await _answer(forms, *result)
+    return await _answer(forms, *gate.update(core, write, record, make))
 
 
-async def _apply(
-    core: Core, request: ApiRequest, kind: Kind, key: Key, manager: Manager, validation: str, forms: Forms, dry: bool
-) -> Answer:
+async def _apply(core: Core, request: ApiRequest, write: Write, validation: str, forms: Forms) -> Answer:
+    kind, key, manager = write.kind, write.key, write.manager
     try:
         applied: Any = syntax.parse_yaml(request.body)
     except syntax.NotYaml as error:
@@ -155,20 +146,14 @@ async def _apply(
         if uid := document["metadata"].get("uid"):  # an object of this identity does not exist
             raise invalid(kind.resource, key.name, [invalid_field("metadata.uid", uid, "field is immutable")])
         document["metadata"].pop("resourceVersion", None)
-        result = create(core, request, kind, document, key.namespace, manager, is_dry_run=dry, is_applied=True)
-        return await _answer(forms, *result, status=201)
-    result = update(core, request, kind, key, record, make, manager, verb="patch", is_dry_run=dry, is_applied=True)
-    return await _answer(forms, *result)
+        return await _answer(forms, *gate.create(core, write, document, is_applied=True), status=201)
+    return await _answer(forms, *gate.update(core, write, record, make, is_applied=True))
 
 
 async def delete_one(core: Core, request: ApiRequest, kind: Kind, key: Key) -> Answer:
     forms = Forms(core, request, kind)
     options = deletion.read_options(request)
-    return await finish_delete(core, request, kind, key, options, forms)
-
-
-async def finish_delete(core: Core, request: ApiRequest, kind: Kind, key: Key, options: DeleteOptions, forms: Forms) -> Answer:
-    record, submitted, is_gone = deletion.delete(core, request, kind, key, options)
+    record, submitted, is_gone = gate.delete(core, Write(request.user, "delete", kind, key), options)
     if submitted is not None:
         await submitted.settle()
     if is_gone and kind.resource.label not in deletion.ANSWERS_OBJECT:
@@ -177,22 +162,25 @@ async def finish_delete(core: Core, request: ApiRequest, kind: Kind, key: Key, o
 
 
 async def delete_many(core: Core, request: ApiRequest, kind: Kind, namespace: str | None) -> Answer | StreamAnswer:
-    """One by one, not all or nothing, as the real server does it."""
+    """One by one, not all or nothing, as the real server does it.
+
+    Others get a turn after every few objects. What is another object by then, or no longer chosen, is left alone.
+    """
     forms = Forms(core, request, kind, is_list=True)
     selection = Selection(kind, namespace, request.query)
     options = deletion.read_options(request)
     found = await page(core, kind, selection.namespace, ListOptions(), selection)
-    last: Submitted | None = None
-    for record in found.records:
-        try:
-            _, submitted, _ = deletion.delete(core, request, kind, record.key, options)
-        except Refusal as refusal:
-            if refusal.code != 404:  # somebody else was faster
-                raise
-        else:
+    for start in range(0, len(found.records), DELETED_AT_ONCE):
+        last: gate.Submitted | None = None
+        for record in found.records[start : start + DELETED_AT_ONCE]:
+            now = find(core, kind, record.key)
+            if now is None or now.traits.uid != record.traits.uid or not selection.matches(now):
+                continue
+            _, submitted, _ = gate.delete(core, Write(request.user, "delete", kind, record.key), options)
             last = submitted or last
-    if last is not None:
-        await last.settle()
+        if last is not None:
+            await last.settle()
+        await asyncio.sleep(0)
     return forms.list(Page(core.store.revision, found.records))
 
 
@@ -264,7 +252,7 @@ def bad_patch(changed: Document, refusal: Refusal) -> Refusal:
     return Refusal(422, "Invalid", f' "" is invalid: patch: {body}', {"causes": [cause]})
 
 
-async def _answer(forms: Forms, document: Document, submitted: Submitted | None, status: int = 200) -> Answer:
+async def _answer(forms: Forms, document: Document, submitted: gate.Submitted | None, status: int = 200) -> Answer:
     if submitted is None:
         if status == 201:  # nothing was stored, so there is no revision
             document["metadata"].pop("resourceVersion", None)

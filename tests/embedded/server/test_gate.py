@@ -1,0 +1,285 @@
+"""Whatever way a write comes, it is authorized, admitted and refused alike: the doors to each effect, as tables."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from applecart.clock import Clock
+from applecart.embedded.auth.impersonation import impersonated
+from applecart.embedded.auth.rbac import ALLOWED
+from applecart.embedded.auth.user import AUTHENTICATED, NODES, User
+from applecart.embedded.kinds.strategy import Document
+from applecart.embedded.server import gate
+from applecart.embedded.server.core import Settings
+from applecart.embedded.server.server import ADMIN, RunningApi, running_api
+from applecart.embedded.store.log import MemoryLog
+from applecart.kube.transport import Request
+from tests.embedded.auth.objects_in_memory import pod
+from tests.kube.embedded_api import serving, token_keys
+
+EDITOR = User("edna", (AUTHENTICATED,))  # may do everything but create
+NODE = User("system:node:mac-1", (NODES, AUTHENTICATED))
+RBAC = "rbac.authorization.k8s.io"
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+PODS = "/api/v1/namespaces/ci/pods"
+
+
+class Door(NamedTuple):
+    """One request that would have the effect."""
+
+    method: str
+    path: str
+    body: Any = None
+    media: str = "application/json"
+    query: tuple[tuple[str, str], ...] = ()
+
+
+async def ask(running: RunningApi, user: User, door: Door) -> tuple[int, Document]:
+    content = b"" if door.body is None else json.dumps(door.body).encode()
+    query = (*door.query, ("fieldManager", "test")) if door.media == APPLY else door.query
+    answer = await running.transport(user).send(Request(door.method, door.path, query, body=content, content_type=door.media))
+    return answer.status, json.loads(answer.body)
+
+
+async def make(running: RunningApi, path: str, document: Document) -> Document:
+    code, answer = await ask(running, ADMIN, Door("POST", path, document))
+    assert code == 201, answer
+    return answer
+
+
+async def allow(running: RunningApi, name: str, subject: Document, *rules: Document) -> None:
+    """Bind a role of these rules to somebody, everywhere."""
+    role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": list(rules)}
+    await make(running, f"/apis/{RBAC}/v1/clusterroles", role)
+    binding = {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "subjects": [{"apiGroup": RBAC, **subject}],
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name},
+    }
+    await make(running, f"/apis/{RBAC}/v1/clusterrolebindings", binding)
+
+
+def everything(*verbs: str) -> Document:
+    return {"verbs": list(verbs), "apiGroups": ["*"], "resources": ["*"]}
+
+
+@pytest.fixture
+async def running(clock: Clock) -> AsyncIterator[RunningApi]:
+    async with serving(clock, ["ci", "going"]) as running:
+        but_create = everything("get", "update", "patch", "delete", "deletecollection")
+        await allow(running, "edits", {"kind": "User", "name": EDITOR.name}, but_create)
+        yield running
+
+
+def thing(api_version: str, kind: str, namespace: str = "ci", **content: Any) -> Document:
+    metadata = {"name": "new", **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **content}
+
+
+NEW_THINGS: dict[str, tuple[str, Document]] = {  # where it is served, and a good one
+    "configmaps": ("/api/v1/namespaces/ci", thing("v1", "ConfigMap")),
+    "services": ("/api/v1/namespaces/ci", thing("v1", "Service", spec={"ports": [{"port": 80}]})),
+    "leases": ("/apis/coordination.k8s.io/v1/namespaces/ci", thing("coordination.k8s.io/v1", "Lease")),
+    "roles": (f"/apis/{RBAC}/v1/namespaces/ci", thing(f"{RBAC}/v1", "Role", rules=[])),
+    "clusterroles": (f"/apis/{RBAC}/v1", thing(f"{RBAC}/v1", "ClusterRole", "", rules=[])),
+    "nodes": ("/api/v1", thing("v1", "Node", "")),
+    "namespaces": ("/api/v1", thing("v1", "Namespace", "")),
+}
+CREATED_BY_PUT = ("services", "leases", "roles", "clusterroles")
+
+
+@pytest.mark.parametrize("dry_run", [(), (("dryRun", "All"),)], ids=["", "dry-run"])
+@pytest.mark.parametrize(
+    ("plural", "method"),
+    [*((plural, "PATCH") for plural in NEW_THINGS), *((plural, "PUT") for plural in CREATED_BY_PUT)],
+)
+async def test_who_may_not_create_creates_by_no_other_verb(
+    running: RunningApi, plural: str, method: str, dry_run: tuple[tuple[str, str], ...]
+) -> None:
+    """A user with `patch` made ClusterRoles by server-side apply, and one with `update` Leases by PUT."""
+    base, document = NEW_THINGS[plural]
+    path = f"{base}/{plural}/new"
+    before = running.store.revision
+    code, answer = await ask(
+        running, EDITOR, Door(method, path, document, APPLY if method == "PATCH" else "application/json", dry_run)
+    )
+    assert (code, answer["reason"]) == (403, "Forbidden")
+    assert f'User "edna" cannot create resource "{plural}" in API group ' in answer["message"]
+    assert running.store.revision == before
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+async def test_who_may_create_under_one_name_creates_that_one_by_put_and_by_apply(running: RunningApi, method: str) -> None:
+    named = {"verbs": ["create"], "apiGroups": ["*"], "resources": ["*"], "resourceNames": ["new"]}
+    await allow(running, "creates-one", {"kind": "User", "name": EDITOR.name}, named)
+    base, document = NEW_THINGS["leases"]
+    media = APPLY if method == "PATCH" else "application/json"
+    assert (await ask(running, EDITOR, Door(method, f"{base}/leases/new", document, media)))[0] == 201
+    other = {**document, "metadata": {"name": "other"}}
+    assert (await ask(running, EDITOR, Door(method, f"{base}/leases/other", other, media)))[0] == 403
+
+
+async def test_a_bad_object_is_told_before_the_lack_of_a_right_to_create_it(running: RunningApi) -> None:
+    """The real server authorizes the creation after it has validated what would be created."""
+    bad = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}, "data": {"not a key": ""}}
+    code, answer = await ask(running, EDITOR, Door("PATCH", "/api/v1/namespaces/ci/configmaps/new", bad, APPLY))
+    assert (code, answer["reason"]) == (422, "Invalid")
+
+
+@pytest.fixture
+async def nodes(running: RunningApi) -> RunningApi:
+    """Two nodes and a Pod of each; nodes are bound to a role that allows everything, so that only admission is left."""
+    await allow(running, "careless", {"kind": "Group", "name": NODES}, everything("*"))
+    await make(running, "/api/v1/namespaces/ci/serviceaccounts", thing("v1", "ServiceAccount"))
+    for number in ("1", "2"):
+        await make(running, "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"mac-{number}"}})
+        await make(running, PODS, pod("ci", f"pod-{number}", f"mac-{number}", serviceAccountName="new"))
+    await make(running, PODS, pod("ci", "unbound", "", serviceAccountName="new"))
+    return running
+
+
+FOREIGN = f"{PODS}/pod-2"
+BINDING = {"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "mac-1"}}
+EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction"}
+FAILED: Document = {"status": {"phase": "Failed"}}
+NOT_OF_A_NODE: dict[str, Door] = {
+    "merge patch": Door("PATCH", FOREIGN, {"metadata": {"labels": {"a": "b"}}}, MERGE),
+    "strategic patch": Door("PATCH", FOREIGN, {"metadata": {"labels": {"a": "b"}}}, STRATEGIC),
+    "json patch": Door("PATCH", FOREIGN, [{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}], JSON_PATCH),
+    "apply": Door("PATCH", FOREIGN, {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "b"}}}, APPLY),
+    "apply that creates": Door("PATCH", f"{PODS}/new", pod("ci", "new", "mac-1"), APPLY),
+    "post": Door("POST", PODS, pod("ci", "new", "mac-1")),
+    "status": Door("PATCH", f"{FOREIGN}/status", FAILED, MERGE),
+    "status by json patch": Door(
+        "PATCH", f"{FOREIGN}/status", [{"op": "replace", "path": "/status/phase", "value": "Failed"}], JSON_PATCH
+    ),
+    "status by apply": Door(
+        "PATCH", f"{FOREIGN}/status", {"apiVersion": "v1", "kind": "Pod", **FAILED}, APPLY, (("force", "true"),)
+    ),
+    "binding": Door("POST", f"{PODS}/unbound/binding", {**BINDING, "metadata": {"name": "unbound"}}),
+    "virtual binding": Door("POST", "/api/v1/namespaces/ci/bindings", {**BINDING, "metadata": {"name": "unbound"}}),
+    "eviction": Door("POST", f"{FOREIGN}/eviction", {**EVICTION, "metadata": {"name": "pod-2"}}),
+    "eviction under another name": Door("POST", f"{FOREIGN}/eviction", {**EVICTION, "metadata": {"name": "pod-1"}}),
+    "eviction without a name": Door("POST", f"{FOREIGN}/eviction", EVICTION),
+    "delete": Door("DELETE", FOREIGN),
+    "deletecollection": Door("DELETE", PODS, query=(("fieldSelector", "spec.nodeName=mac-2"),)),
+    "token": Door("POST", "/api/v1/namespaces/ci/serviceaccounts/new/token", {"spec": {}}),
+    "another node": Door("PATCH", "/api/v1/nodes/mac-2", {"metadata": {"labels": {"a": "b"}}}, MERGE),
+    "another node's status": Door("PATCH", "/api/v1/nodes/mac-2/status", {"status": {"phase": "x"}}, MERGE),
+    "another node's deletion": Door("DELETE", "/api/v1/nodes/mac-2"),
+    "a node by apply": Door("PATCH", "/api/v1/nodes/new", thing("v1", "Node", ""), APPLY),
+    "a lease by put": Door("PUT", NEW_THINGS["leases"][0] + "/leases/new", NEW_THINGS["leases"][1]),
+    "a lease by apply": Door("PATCH", NEW_THINGS["leases"][0] + "/leases/new", NEW_THINGS["leases"][1], APPLY),
+}
+
+
+@pytest.mark.parametrize("dry_run", [(), (("dryRun", "All"),)], ids=["", "dry-run"])
+@pytest.mark.parametrize("door", NOT_OF_A_NODE)
+async def test_what_is_not_a_nodes_own_it_changes_through_no_door(
+    nodes: RunningApi, door: str, dry_run: tuple[tuple[str, str], ...]
+) -> None:
+    """A node's eviction was refused, and its condition stood in the other node's Pod; bindings were not admitted at all."""
+    before = nodes.store.revision
+    for user in (NODE, impersonated(ADMIN, as_user(NODE), lambda *_: ALLOWED)):
+        assert user is not None
+        asked = NOT_OF_A_NODE[door]
+        code, answer = await ask(nodes, user, asked._replace(query=(*asked.query, *dry_run)))
+        assert (code, answer["reason"]) == (403, "Forbidden"), answer
+        assert answer["message"].partition(" is forbidden: ")[2]
+    assert nodes.store.revision == before
+
+
+def as_user(user: User) -> list[tuple[str, str]]:
+    return [("Impersonate-User", user.name), *(("Impersonate-Group", group) for group in user.groups)]
+
+
+async def test_a_node_evicts_its_own_pod(nodes: RunningApi) -> None:
+    code, answer = await ask(nodes, NODE, Door("POST", f"{PODS}/pod-1/eviction", {**EVICTION, "metadata": {"name": "pod-1"}}))
+    assert code == 201, answer
+
+
+SECRETS = [{"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"]}]
+REF = {"apiGroup": RBAC, "kind": "ClusterRole", "name": "cluster-admin"}
+ROLES = f"/apis/{RBAC}/v1/namespaces/ci/roles"
+BINDINGS = f"/apis/{RBAC}/v1/namespaces/ci/rolebindings"
+GRANTS: dict[str, Door] = {
+    "post": Door("POST", ROLES, thing(f"{RBAC}/v1", "Role", rules=SECRETS)),
+    "put that creates": Door("PUT", f"{ROLES}/new", thing(f"{RBAC}/v1", "Role", rules=SECRETS)),
+    "apply that creates": Door("PATCH", f"{ROLES}/new", thing(f"{RBAC}/v1", "Role", rules=SECRETS), APPLY),
+    "put": Door("PUT", f"{ROLES}/empty", {**thing(f"{RBAC}/v1", "Role", rules=SECRETS), "metadata": {"name": "empty"}}),
+    "merge patch": Door("PATCH", f"{ROLES}/empty", {"rules": SECRETS}, MERGE),
+    "strategic patch": Door("PATCH", f"{ROLES}/empty", {"rules": SECRETS}, STRATEGIC),
+    "json patch": Door("PATCH", f"{ROLES}/empty", [{"op": "add", "path": "/rules", "value": SECRETS}], JSON_PATCH),
+    "apply": Door("PATCH", f"{ROLES}/empty", {"apiVersion": f"{RBAC}/v1", "kind": "Role", "rules": SECRETS}, APPLY),
+    "binding by post": Door("POST", BINDINGS, thing(f"{RBAC}/v1", "RoleBinding", roleRef=REF)),
+    "binding by put": Door("PUT", f"{BINDINGS}/new", thing(f"{RBAC}/v1", "RoleBinding", roleRef=REF)),
+    "binding by apply": Door("PATCH", f"{BINDINGS}/new", thing(f"{RBAC}/v1", "RoleBinding", roleRef=REF), APPLY),
+}
+
+
+@pytest.mark.parametrize("door", GRANTS)
+async def test_nobody_grants_what_they_do_not_hold_through_any_door(running: RunningApi, door: str) -> None:
+    writer = User("rita", (AUTHENTICATED,))
+    rule = {"verbs": ["*"], "apiGroups": [RBAC], "resources": ["roles", "rolebindings"]}
+    safe = {**rule, "verbs": ["create", "update", "patch"]}
+    await allow(running, "writes-roles", {"kind": "User", "name": writer.name}, safe)
+    await make(running, ROLES, {**thing(f"{RBAC}/v1", "Role", rules=[]), "metadata": {"name": "empty"}})
+    before = running.store.revision
+    code, answer = await ask(running, writer, GRANTS[door])
+    assert (code, answer["reason"]) == (403, "Forbidden"), answer
+    assert "attempting to grant RBAC permissions not currently held" in answer["message"]
+    assert running.store.revision == before
+
+
+@pytest.mark.parametrize(("method", "media"), [("POST", "application/json"), ("PUT", "application/json"), ("PATCH", APPLY)])
+@pytest.mark.parametrize(("namespace", "expected"), [("going", (403, "Forbidden")), ("nowhere", (404, "NotFound"))])
+async def test_nothing_is_made_in_a_namespace_that_goes_or_is_none(
+    running: RunningApi, method: str, media: str, namespace: str, expected: tuple[int, str]
+) -> None:
+    assert (await ask(running, ADMIN, Door("DELETE", "/api/v1/namespaces/going")))[0] == 200
+    leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+    lease = thing("coordination.k8s.io/v1", "Lease", namespace)
+    code, answer = await ask(running, ADMIN, Door(method, leases if method == "POST" else f"{leases}/new", lease, media))
+    assert (code, answer["reason"]) == expected
+
+
+@pytest.mark.parametrize(("method", "path", "media"), [("POST", PODS, "application/json"), ("PATCH", f"{PODS}/new", APPLY)])
+async def test_a_pod_is_admitted_alike_however_it_is_made(clock: Clock, method: str, path: str, media: str) -> None:
+    async with running_api(MemoryLog(), clock, token_keys(), Settings(needs_service_accounts=True)) as running:
+        await make(running, "/api/v1/namespaces", {"metadata": {"name": "ci"}})
+        wanted = pod("ci", "new", "")
+        code, answer = await ask(running, ADMIN, Door(method, path, wanted, media))
+        assert (code, answer["message"]) == (
+            403,
+            'pods "new" is forbidden: error looking up service account ci/default: serviceaccount "default" not found',
+        )
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+        await make(running, "/api/v1/namespaces/ci/serviceaccounts", account)
+        code, answer = await ask(running, ADMIN, Door(method, path, wanted, media))
+        assert code == 201
+        assert answer["spec"]["serviceAccountName"] == "default"
+        assert answer["spec"]["priority"] == 0
+        assert len(answer["spec"]["tolerations"]) == 2
+
+
+def test_only_the_gate_writes_to_the_store() -> None:
+    folder = Path(str(gate.__file__)).parent
+    writers = {file.name for file in folder.glob("*.py") if "store.write(" in file.read_text()}
+    assert writers == {"gate.py"}
+
+
+async def test_a_post_that_says_watch_is_an_ordinary_request(running: RunningApi) -> None:
+    """It was taken for a watch, and so was not counted among the requests in flight."""
+    base, document = NEW_THINGS["configmaps"]
+    code, _ = await ask(running, ADMIN, Door("POST", f"{base}/configmaps", document, query=(("watch", "1"),)))
+    assert code == 201
+    code, answer = await ask(running, ADMIN, Door("DELETE", f"{base}/configmaps", query=(("watch", "1"),)))
+    assert (code, answer["kind"]) == (200, "ConfigMapList")

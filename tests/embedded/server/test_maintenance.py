@@ -59,10 +59,10 @@ async def test_a_definition_whose_cleaning_up_fails_once_is_gone_in_the_end(
 ) -> None:
     clean_up, failures = Definitions._clean_up, [RuntimeError("a surprise")]
 
-    def surprised(definitions: Definitions, name: str) -> bool:
+    async def surprised(definitions: Definitions, name: str) -> bool:
         if failures:
             raise failures.pop()
-        return clean_up(definitions, name)
+        return await clean_up(definitions, name)
 
     monkeypatch.setattr(Definitions, "_clean_up", surprised)
     async with serving(clock) as running:

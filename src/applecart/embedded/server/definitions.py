@@ -11,11 +11,10 @@ import msgspec
 
 from applecart.api.meta import Key
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.refusals import Refusal
+from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.schema.custom_kind import custom_kinds
 from applecart.embedded.schema.definition import FINALIZER, is_established, status_with_names, taken_names
 from applecart.embedded.server import gate
-from applecart.embedded.server.admission import Write
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.deletion import DeleteOptions
 from applecart.embedded.server.objects import find, viewed
@@ -78,7 +77,7 @@ class Definitions:
             self._woken.clear()
             for name in sorted(self._leaving):
                 try:
-                    if self._clean_up(name):
+                    if await self._clean_up(name):
                         self._leaving.discard(name)
                 except StoreFailed:
                     return  # whoever waits for that was told
@@ -88,43 +87,39 @@ class Definitions:
                 await asyncio.sleep(LOOK_AGAIN_S)
                 self._woken.set()
 
-    def _clean_up(self, name: str) -> bool:
+    async def _clean_up(self, name: str) -> bool:
         """Delete the objects, then let the definition go; whether that is done."""
         core = self._core
-        record = find(core, self._kind, Key("", name))
-        if record is None:
+        definition = self._held(name)
+        if definition is None:
             return True
-        definition = viewed(core, self._kind, record)
-        finalizers = definition["metadata"].get("finalizers") or []
-        if FINALIZER not in finalizers:
-            return True
-        if self._has_objects(name):
+        kinds = core.registry.custom(name)
+        kept = core.registry.storing(kinds[0].storage.label) if kinds else None
+        if kept is not None and kept.is_custom:  # objects of a built-in kind are never those of a definition
+            table = core.store.table(kept.storage.label)
+            records = table.records()
             conditions = (definition.get("status") or {}).get("conditions") or []
-            if not any(one.get("reason") == IN_PROGRESS[0] for one in conditions):
+            if records and not any(one.get("reason") == IN_PROGRESS[0] for one in conditions):
                 say_leaving(definition, *IN_PROGRESS, core.clock.now())
                 gate.write_own(core, self._kind, definition)
-            return False
-        left = [one for one in finalizers if one != FINALIZER]
-        if left:
-            definition["metadata"]["finalizers"] = left
+            await gate.delete_each(core, gate.SYSTEM, kinds[0], records, DeleteOptions(), lambda _: True)
+            if len(table):
+                return False
+            definition = self._held(name)
+            if definition is None:
+                return True
+        definition["metadata"]["finalizers"].remove(FINALIZER)
+        if definition["metadata"]["finalizers"]:
             gate.write_own(core, self._kind, definition)
-        else:
+        elif (record := find(core, self._kind, Key("", name))) is not None:
             gate.remove_own(core, self._kind, record)
         return True
 
-    def _has_objects(self, name: str) -> bool:
-        """Ask all objects to go; whether some are still there."""
-        core = self._core
-        kinds = core.registry.custom(name)
-        kept = core.registry.storing(kinds[0].storage.label) if kinds else None
-        if kept is None or not kept.is_custom:  # objects of a built-in kind are never those of a definition
-            return False
-        for record in core.store.table(kinds[0].storage.label).records():
-            try:
-                gate.delete(core, Write(gate.SYSTEM, "delete", kinds[0], record.key), DeleteOptions())
-            except Refusal as refusal:
-                _log.debug("an object of a deleted definition stays", extra={"object": str(record.key), "why": refusal.message})
-        return len(core.store.table(kinds[0].storage.label)) > 0
+    def _held(self, name: str) -> Document | None:
+        """The definition, while it waits for its objects to go."""
+        record = find(self._core, self._kind, Key("", name))
+        definition = viewed(self._core, self._kind, record) if record else {}
+        return definition if FINALIZER in (definition.get("metadata", {}).get("finalizers") or ()) else None
 
     def _definition_changed(self, change: Change) -> None:
         """A name that is free again goes to a definition that waits for it."""

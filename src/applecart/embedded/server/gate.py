@@ -8,7 +8,7 @@ not durable. What the server writes of its own accord comes through `write_own`.
 
 import asyncio
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from applecart.api.meta import Resource
@@ -36,6 +36,7 @@ NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, no look-alikes: no w
 SUFFIX_LENGTH = 5
 LONGEST_BASE = 58  # with the suffix a name is a DNS label of 63
 NAME_ATTEMPTS = 8  # of a generated name that is taken
+DELETED_AT_ONCE = 100  # objects of a collection between two turns of others; some milliseconds
 
 Change = Callable[[Document], Document]  # from a fresh copy of the object to what it shall be
 
@@ -176,6 +177,22 @@ def delete(core: Core, write: Write, options: DeleteOptions) -> tuple[Record, Su
     if is_gone:
         submitted = _remove(core, stored, submitted.record)
     return submitted.record, submitted, is_gone
+
+
+async def delete_each(
+    core: Core, user: User, kind: Kind, records: Sequence[Record], options: DeleteOptions, chosen: Callable[[Record], bool]
+) -> None:
+    """Delete these objects, and give others a turn after every few. What is another object by then, or not chosen, stays."""
+    for start in range(0, len(records), DELETED_AT_ONCE):
+        last: Submitted | None = None
+        for record in records[start : start + DELETED_AT_ONCE]:
+            now = find(core, kind, record.key)
+            if now is not None and now.traits.uid == record.traits.uid and chosen(now):
+                _, submitted, _ = delete(core, Write(user, "delete", kind, record.key), options)
+                last = submitted or last
+        if last is not None:
+            await last.settle()
+        await asyncio.sleep(0)
 
 
 def admit_below(core: Core, write: Write, asked: Document) -> Admitted:

@@ -1,6 +1,5 @@
 """POST, PUT, PATCH and DELETE of objects: from a request to its answer, and which of the four kinds of patch it carries."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -37,7 +36,6 @@ APPLY_PATCH = "application/apply-patch+yaml"
 BUILTIN_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 CUSTOM_TYPES = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 CREATE, UPDATE, PATCH = "CreateOptions", "UpdateOptions", "PatchOptions"
-DELETED_AT_ONCE = 100  # objects between two turns of others; some milliseconds
 
 
 def refuse_unknown_type(kind: Kind, content_type: str) -> str:
@@ -162,25 +160,12 @@ async def delete_one(core: Core, request: ApiRequest, kind: Kind, key: Key) -> A
 
 
 async def delete_many(core: Core, request: ApiRequest, kind: Kind, namespace: str | None) -> Answer | StreamAnswer:
-    """One by one, not all or nothing, as the real server does it.
-
-    Others get a turn after every few objects. What is another object by then, or no longer chosen, is left alone.
-    """
+    """One by one, not all or nothing, as the real server does it."""
     forms = Forms(core, request, kind, is_list=True)
     selection = Selection(kind, namespace, request.query)
     options = deletion.read_options(request)
     found = await page(core, kind, selection.namespace, ListOptions(), selection)
-    for start in range(0, len(found.records), DELETED_AT_ONCE):
-        last: gate.Submitted | None = None
-        for record in found.records[start : start + DELETED_AT_ONCE]:
-            now = find(core, kind, record.key)
-            if now is None or now.traits.uid != record.traits.uid or not selection.matches(now):
-                continue
-            _, submitted, _ = gate.delete(core, Write(request.user, "delete", kind, record.key), options)
-            last = submitted or last
-        if last is not None:
-            await last.settle()
-        await asyncio.sleep(0)
+    await gate.delete_each(core, request.user, kind, found.records, options, selection.matches)
     return forms.list(Page(core.store.revision, found.records))
 
 

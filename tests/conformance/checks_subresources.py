@@ -1,4 +1,5 @@
-"""Checks 127 to 130 and 139: binding, status subresources, immutable fields, methods that do not exist."""
+"""Checks 127 to 130, 139, 142 and 143: binding, eviction under a budget, what Pods get from a ServiceAccount, status
+subresources, immutable fields, methods that do not exist."""
 
 from typing import Any
 
@@ -6,6 +7,7 @@ from tests.conformance.caller import MERGE, STRATEGIC
 from tests.conformance.checks import check
 from tests.conformance.context import Context, must
 from tests.conformance.kinds import config_map, node, pod, widget
+from tests.conformance.servers import CONTROLLERS
 
 
 def binding(name: str, target: str, **more: Any) -> dict[str, Any]:
@@ -136,5 +138,112 @@ async def check_139(ctx: Context) -> Any:
     for name, (method, path) in calls.items():
         body: Any = None if method in ("GET", "DELETE", "OPTIONS") else {}
         answer = await ctx.admin.call(method, path, body, content_type=MERGE if method == "PATCH" else "application/json")
+        told[name] = answer.plain()
+    return told
+
+
+@check(142, "an eviction is counted by the Pod's disruption budget")
+async def check_142(ctx: Context) -> Any:
+    """The budgets' status is written by the check: what the controller of them writes is another question."""
+    budgets = ctx.path("poddisruptionbudgets", group="policy/v1")
+
+    async def budget(name: str, policy: str = "", more: Any = None, **status: Any) -> None:
+        spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": name}}}
+        if policy:
+            spec["unhealthyPodEvictionPolicy"] = policy
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": name},
+            "spec": {**spec, **(more or {})},
+        }
+        await ctx.make(budgets, body)
+        must(await ctx.admin.patch(f"{budgets}/{name}/status", {"status": {"observedGeneration": 1, **status}}))
+
+    async def running(name: str, app: str, ready: str = "True", phase: str = "Running") -> None:
+        await ctx.make(ctx.path("pods"), pod(name, metadata={"labels": {"app": app}}, nodeName="mac-1"))
+        conditions = [{"type": "Ready", "status": ready}]
+        must(
+            await ctx.admin.patch(
+                ctx.path("pods", name, "status"), {"status": {"phase": phase, "conditions": conditions}}, STRATEGIC
+            )
+        )
+
+    async def evict(name: str, **query: Any) -> Any:
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": ctx.namespace}}
+        return (await ctx.admin.post(ctx.path("pods", name, "eviction"), body, **query)).plain()
+
+    failed = {
+        "type": "DisruptionAllowed",
+        "status": "False",
+        "reason": "SyncFailed",
+        "message": "no scale",
+        "observedGeneration": 1,
+    }
+    since = {"lastTransitionTime": "2026-01-02T03:04:05Z"}
+    await budget("free", disruptionsAllowed=1, currentHealthy=2, desiredHealthy=1, expectedPods=2)
+    await budget("full", disruptionsAllowed=0, currentHealthy=1, desiredHealthy=1, expectedPods=1)
+    await budget("spare", disruptionsAllowed=0, currentHealthy=3, desiredHealthy=1, expectedPods=3)
+    await budget("unsynced", conditions=[{**failed, **since}])
+    await budget("odd", currentHealthy=2, conditions=[{**failed, **since, "reason": "Odd"}])
+    await budget("unseen", observedGeneration=0, disruptionsAllowed=1)
+    await budget("ill", currentHealthy=0, desiredHealthy=1, disruptionsAllowed=0)
+    await budget("always", "AlwaysAllow", currentHealthy=0, desiredHealthy=1, disruptionsAllowed=0)
+    await budget("selected-by-nothing", more={"selector": None}, disruptionsAllowed=0)
+    told: dict[str, Any] = {}
+    for app in ("free", "full", "spare", "unsynced", "odd", "unseen", "none"):
+        await running(app, app)
+    for name, app in (("ill", "ill"), ("always", "always"), ("spare-ill", "spare")):
+        await running(name, app, ready="False")
+    for name, phase in (("pending", "Pending"), ("done", "Succeeded"), ("broken", "Failed")):
+        await running(name, "full", phase=phase)
+    told["dry"] = await evict("free", dryRun="All")
+    for name in (
+        "free",
+        "full",
+        "spare",
+        "unsynced",
+        "odd",
+        "unseen",
+        "none",
+        "ill",
+        "always",
+        "spare-ill",
+        "pending",
+        "done",
+        "broken",
+    ):
+        told[name] = await evict(name)
+    told["charged"] = (await ctx.admin.get(f"{budgets}/free")).plain()
+    await running("free-two", "free")
+    told["spent"] = await evict("free-two")
+    await budget("everything", more={"selector": {}}, disruptionsAllowed=9)
+    told["two budgets"] = await evict("full")
+    return told
+
+
+@check(
+    143,
+    "a Pod gets the imagePullSecrets of its ServiceAccount unless it names its own, and its tolerations in order",
+    needs=(CONTROLLERS,),
+)
+async def check_143(ctx: Context) -> Any:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "puller"}}
+    await ctx.make(ctx.path("serviceaccounts"), {**account, "imagePullSecrets": [{"name": "one"}, {"name": "two"}]})
+    await ctx.make(ctx.path("serviceaccounts"), {**account, "metadata": {"name": "plain"}})
+    told = {}
+    runtime = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": ctx.name("vm")}, "handler": "vm"}
+    tolerated = {"scheduling": {"tolerations": [{"key": "vm", "operator": "Exists"}]}}
+    await ctx.make_cluster_wide("/apis/node.k8s.io/v1/runtimeclasses", {**runtime, **tolerated})
+    specs: dict[str, dict[str, Any]] = {
+        "placed": {"runtimeClassName": ctx.name("vm"), "tolerations": [{"key": "own", "operator": "Exists"}]},
+        "given": {"serviceAccountName": "puller"},
+        "kept": {"serviceAccountName": "puller", "imagePullSecrets": [{"name": "own"}]},
+        "empty": {"serviceAccountName": "puller", "imagePullSecrets": []},
+        "none": {"serviceAccountName": "plain"},
+        "missing": {"serviceAccountName": "absent"},
+    }
+    for name, spec in specs.items():
+        answer = await ctx.admin.post(ctx.path("pods"), pod(name, automountServiceAccountToken=False, **spec))
         told[name] = answer.plain()
     return told

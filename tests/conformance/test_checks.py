@@ -28,7 +28,7 @@ def test_a_check_that_compacts_or_restarts_a_server_runs_alone() -> None:
 
 
 def test_only_garbage_collection_and_namespaces_need_controllers() -> None:
-    assert [one.number for one in all_checks() if CONTROLLERS in one.needs] == ["93", "94"]
+    assert [one.number for one in all_checks() if CONTROLLERS in one.needs] == ["93", "94", "143"]
 
 
 def test_accepted_differences_are_few_and_argued() -> None:

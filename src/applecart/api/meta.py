@@ -149,10 +149,28 @@ class LabelSelectorRequirement(Part):
     operator: str  # In, NotIn, Exists, DoesNotExist
     values: tuple[str, ...] = ()
 
+    def holds(self, labels: Mapping[str, str]) -> bool:
+        match self.operator:
+            case "In":
+                return labels.get(self.key) in self.values
+            case "NotIn":
+                return labels.get(self.key) not in self.values
+            case "Exists":
+                return self.key in labels
+            case "DoesNotExist":
+                return self.key not in labels
+        return False
+
 
 class LabelSelector(Part):
     match_labels: dict[str, str] = {}
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        """Whether all of it holds; an empty selector selects everything, one with an unknown operator nothing."""
+        return all(labels.get(key) == value for key, value in self.match_labels.items()) and all(
+            one.holds(labels) for one in self.match_expressions
+        )
 
 
 def micro_time(at: datetime) -> str:

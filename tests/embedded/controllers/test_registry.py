@@ -100,7 +100,15 @@ async def test_the_others_do_not_notice(clock: Clock) -> None:
             client, clock, CA_PEM, sign, more=[Small("failing", failing.run), Small("well", well.run)]
         )
         names = [controller.name for controller in controllers.controllers]
-        assert names == ["garbage collector", "namespaces", "service-account tokens", "failing", "well", "scheduler"]
+        assert names == [
+            "garbage collector",
+            "disruption budgets",
+            "namespaces",
+            "service-account tokens",
+            "failing",
+            "well",
+            "scheduler",
+        ]
         task = asyncio.create_task(controllers.run())
         await elapse(500)
         await stop(task)

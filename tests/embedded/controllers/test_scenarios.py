@@ -15,6 +15,7 @@ from applecart.embedded.auth.token_keys import TokenKeys
 from applecart.embedded.binaries.cluster import Options, RealCluster
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
+from tests.embedded.controllers import budget_scenarios as of_budgets
 from tests.embedded.controllers import token_scenarios as of_tokens
 from tests.embedded.controllers.garbage import scenarios as of_garbage
 from tests.embedded.controllers.namespaces import scenarios as of_namespaces
@@ -23,7 +24,7 @@ from tests.embedded.controllers.stages import CA_PEM, api_in_memory, our_control
 
 OURS = "ours"
 REAL = "kube-controller-manager"
-SCENARIOS = [*of_garbage.SCENARIOS, *of_namespaces.SCENARIOS, *of_tokens.SCENARIOS]
+SCENARIOS = [*of_budgets.SCENARIOS, *of_garbage.SCENARIOS, *of_namespaces.SCENARIOS, *of_tokens.SCENARIOS]
 
 
 def name_of(scenario: Scenario) -> str:

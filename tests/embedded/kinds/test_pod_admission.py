@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from applecart.embedded.kinds.pod_admission import admit_priority, admit_runtime_class, tolerate_lost_node
+from applecart.embedded.kinds.pod_admission import admit_pod, admit_priority, admit_runtime_class, tolerate_lost_node
 from applecart.embedded.refusals import Refusal
-from tests.embedded.kinds.documents import Objects, grouped, pod
+from tests.embedded.kinds.documents import Objects, core, grouped, pod
 
 
 def priority_class(name: str, value: int, **members: Any) -> dict[str, Any]:
@@ -101,3 +101,29 @@ def test_who_tolerates_everything_needs_nothing_more() -> None:
     spec = {"tolerations": [{"operator": "Exists"}]}
     tolerate_lost_node(spec)
     assert spec == {"tolerations": [{"operator": "Exists"}]}
+
+
+@pytest.mark.parametrize(
+    ("account", "own", "pulled"),
+    [
+        (["a", "b"], [], ["a", "b"]),
+        (["a", "b"], ["c"], ["c"]),
+        ([], [], None),
+    ],
+)
+def test_a_pod_that_names_no_pull_secrets_gets_those_of_its_account(
+    account: list[str], own: list[str], pulled: list[str] | None
+) -> None:
+    """They were left out, so that a Pod could not pull from a private registry with its account's credential."""
+    holder = core("ServiceAccount", "default", meta={"namespace": "ns"}, imagePullSecrets=[{"name": name} for name in account])
+    obj = pod(meta={"namespace": "ns"}, imagePullSecrets=[{"name": name} for name in own])
+    admit_pod(obj, Objects(holder), needs_service_account=True)
+    names = [one["name"] for one in obj["spec"]["imagePullSecrets"]]
+    assert (names or None) == pulled
+
+
+def test_what_a_runtime_class_tolerates_comes_after_the_tolerations_of_every_pod() -> None:
+    obj = pod(runtimeClassName="tart")
+    scheduling = {"tolerations": [{"key": "vm", "operator": "Exists"}]}
+    admit_pod(obj, Objects(runtime_class(scheduling=scheduling)), needs_service_account=False)
+    assert [one["key"].rpartition("/")[2] for one in obj["spec"]["tolerations"]] == ["not-ready", "unreachable", "vm"]

@@ -14,6 +14,7 @@ from applecart.api.meta import Key
 from applecart.clock import Clock
 from applecart.embedded.auth.service_account_tokens import Bound, legacy_claims_for
 from applecart.embedded.auth.token_keys import TokenKeys
+from applecart.embedded.controllers.disruption_budgets import run_disruption_budgets
 from applecart.embedded.controllers.expiry import run_expiry
 from applecart.embedded.controllers.garbage.collector import run_garbage_collector
 from applecart.embedded.controllers.namespaces.run import run_namespaces
@@ -104,6 +105,7 @@ class SmallControllers:
         self._clock = clock
         self.controllers: list[Small] = [
             Small("garbage collector", lambda: run_garbage_collector(client, clock, tuning=tuning)),
+            Small("disruption budgets", lambda: run_disruption_budgets(client, clock, tuning=tuning)),
             Small("namespaces", lambda: run_namespaces(client, clock, ca_pem, tuning=tuning)),
             Small("service-account tokens", lambda: run_tokens(client, clock, ca_pem, sign, tuning=tuning)),
             *more,

@@ -1,24 +1,33 @@
-"""Disruption: budgets of how many Pods may be missing, and eviction, the deletion that asks first.
+"""Disruption: budgets of how many Pods may be missing, and eviction, the deletion that asks them first.
 
-Budgets are stored but nobody keeps their status, so none holds an eviction back.
+An eviction is counted in the budget's status when it is allowed, so that the next one finds one less even before the controller
+of budgets has seen the Pod go. A Pod that runs nothing, or is going already, may be evicted whatever its budget says.
 """
 
 import re
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from applecart.api.meta import Resource
+import msgspec
+
+from applecart.api.meta import LabelSelector, Resource
 from applecart.embedded.field_errors import FieldError, invalid, not_supported
 from applecart.embedded.kinds.binding import with_condition
 from applecart.embedded.kinds.names import validate_label_selector
 from applecart.embedded.kinds.strategy import Document, Strategy
-from applecart.embedded.refusals import bad_request, conflict
+from applecart.embedded.refusals import Refusal, bad_request, conflict, forbidden
+from applecart.embedded.times import stamp
 
 NEGATIVE = "must be greater than or equal to 0"
 PERCENT_SAID = (
     "a valid percent string must be a numeric string followed by an ending '%' "
     "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
 )
+ALLOWED = "DisruptionAllowed"
+RETRY_AFTER_S = 10  # until the controller has seen a budget's change
+DISRUPTED_MAX = 2000  # Pods that a budget counts as evicted and that are still there
+_BUDGET = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudget")  # so it is called in refusals
 _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 _is_percent = re.compile("[0-9]{1,9}%").fullmatch
@@ -94,6 +103,100 @@ def delete_options(name: str, eviction: Document, dry_run: list[str]) -> dict[st
     if asked or dry_run:
         options["dryRun"] = asked or dry_run
     return options
+
+
+def ignores_budgets(pod: Document) -> bool:
+    """Whether the Pod's end disrupts nothing: it has not begun, has ended, or is on its way out."""
+    phase = (pod.get("status") or {}).get("phase")
+    return phase in ("Pending", "Succeeded", "Failed") or pod["metadata"].get("deletionTimestamp") is not None
+
+
+def charged_budget(pod: Document, budgets: Iterable[Document], now: datetime) -> Document | None:
+    """The Pod's budget with one disruption less, to be written before the Pod goes; None when no budget is charged.
+
+    Raises when the budget allows no disruption. The budgets are those of the Pod's namespace, in their newest state.
+    """
+    guarding = [budget for budget in budgets if _guards(budget, pod)]
+    if len(guarding) > 1:
+        text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+        raise Refusal(500, "", text)
+    if not guarding:
+        return None
+    budget = guarding[0]
+    status = budget.get("status") or {}
+    if not _is_ready(pod):
+        healthy, desired = status.get("currentHealthy") or 0, status.get("desiredHealthy") or 0
+        if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow" or healthy >= desired > 0:
+            return None
+    _refuse_overdrawn(budget, status)
+    left = status["disruptionsAllowed"] - 1
+    disrupted = {**(status.get("disruptedPods") or {}), pod["metadata"]["name"]: stamp(now)}
+    charged: Document = {**status, "disruptionsAllowed": left, "disruptedPods": disrupted}
+    if left == 0:
+        charged["conditions"] = _with_no_more_allowed(status, now)
+    return {**budget, "status": charged}
+
+
+def _guards(budget: Document, pod: Document) -> bool:
+    """An empty selector chooses every Pod of the namespace, none at all chooses none."""
+    selector = budget["spec"].get("selector")
+    return selector is not None and msgspec.convert(selector, LabelSelector).selects(pod["metadata"].get("labels") or {})
+
+
+def _is_ready(pod: Document) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+
+
+def _refuse_overdrawn(budget: Document, status: Document) -> None:
+    meta = budget["metadata"]
+    name, allowed = meta["name"], status.get("disruptionsAllowed") or 0
+    if (status.get("observedGeneration") or 0) < (meta.get("generation") or 0):
+        raise _too_many(f"The disruption budget {name} is still being processed by the server.", RETRY_AFTER_S)
+    if allowed < 0:
+        raise forbidden(_BUDGET, name, "pdb disruptions allowed is negative")
+    if len(status.get("disruptedPods") or ()) > DISRUPTED_MAX:
+        text = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        raise forbidden(_BUDGET, name, text)
+    if allowed == 0:
+        raise _too_many(_why_none(name, status))
+
+
+def _why_none(name: str, status: Document) -> str:
+    condition: Document = next((one for one in status.get("conditions") or () if one.get("type") == ALLOWED), {})
+    says = (condition.get("message") or "") if condition.get("status") == "False" else ""
+    healthy, desired = status.get("currentHealthy") or 0, status.get("desiredHealthy") or 0
+    none = f"The disruption budget {name} does not allow evicting pods currently"
+    if says and condition.get("reason") == "SyncFailed":  # then the counts cannot be trusted
+        return f"{none} because it failed sync: {says}"
+    if healthy <= desired:
+        return f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
+    return f"{none} ({condition.get('reason') or ''}): {says}" if says else none
+
+
+def _too_many(cause: str, retry_after_s: int = 0) -> Refusal:
+    details: dict[str, Any] = {"causes": [{"reason": "DisruptionBudget", "message": cause}]}
+    headers = {}
+    if retry_after_s:
+        details["retryAfterSeconds"] = retry_after_s
+        headers["Retry-After"] = str(retry_after_s)
+    text = "Cannot evict pod as it would violate the pod's disruption budget."
+    return Refusal(429, "TooManyRequests", text, details, headers=headers)
+
+
+def _with_no_more_allowed(status: Document, now: datetime) -> list[Document]:
+    conditions: list[Document] = status.get("conditions") or []
+    before = next((one for one in conditions if one.get("type") == ALLOWED), {})
+    since = before.get("lastTransitionTime") if before.get("status") == "False" else stamp(now)
+    new = {
+        "type": ALLOWED,
+        "status": "False",
+        "observedGeneration": status.get("observedGeneration") or 0,
+        "lastTransitionTime": since,
+        "reason": "InsufficientPods",
+        "message": "",
+    }
+    return [*(one for one in conditions if one.get("type") != ALLOWED), new]
 
 
 def check_preconditions(pod: Document, options: dict[str, Any]) -> None:

@@ -1,6 +1,8 @@
-"""What is decided about a new Pod from other objects: its priority, its runtime class, how long it outlives its node.
+"""What is decided about a new Pod from other objects: its ServiceAccount and what pulls its images, its priority, its runtime
+class, how long it outlives its node.
 
-Pure functions of a Pod and a `Reader`; a refusal names the Pod. The handlers call them after defaults and before validation.
+Pure functions of a Pod and a `Reader`; a refusal names the Pod. The handlers call `admit_pod` after defaults and before
+validation; it does things in the real server's order, because each sees what the ones before it filled in.
 """
 
 from typing import Any
@@ -12,6 +14,8 @@ from applecart.embedded.reader import Reader
 from applecart.embedded.refusals import Refusal, forbidden
 
 PODS = Resource("", "v1", "Pod", "pods")
+SERVICE_ACCOUNTS = "serviceaccounts"
+DEFAULT_ACCOUNT = "default"
 PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 RUNTIME_CLASSES = "runtimeclasses.node.k8s.io"
 LOST_NODE_S = 300  # how long a Pod stays on a node that is not ready or not heard of
@@ -19,6 +23,30 @@ NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 # Two classes every cluster has; their names and values are part of the API.
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+def admit_pod(pod: Document, reader: Reader, *, needs_service_account: bool) -> None:
+    """Fill in what follows from other objects; refuse what names one that is not there."""
+    spec = pod.get("spec")
+    if not isinstance(spec, dict):
+        return
+    if needs_service_account:
+        _admit_service_account(pod, reader)
+    admit_priority(pod, reader)
+    tolerate_lost_node(spec)
+    admit_runtime_class(pod, reader)
+
+
+def _admit_service_account(pod: Document, reader: Reader) -> None:
+    """A Pod that names no image pull secrets gets those of its account."""
+    spec, namespace = pod["spec"], pod["metadata"]["namespace"]
+    name = spec.get("serviceAccountName") or spec.get("serviceAccount") or DEFAULT_ACCOUNT
+    spec["serviceAccountName"] = spec["serviceAccount"] = name
+    account = reader.get(SERVICE_ACCOUNTS, namespace, name)
+    if account is None:
+        raise _rejected(pod, f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found')
+    if account.get("imagePullSecrets") and not spec.get("imagePullSecrets"):
+        spec["imagePullSecrets"] = [dict(one) for one in account["imagePullSecrets"]]
 
 
 def tolerate_lost_node(spec: dict[str, Any]) -> None:

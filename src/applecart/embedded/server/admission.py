@@ -11,11 +11,11 @@ from applecart.embedded.auth import escalation, node_restriction
 from applecart.embedded.auth.rbac import GROUP as RBAC_GROUP
 from applecart.embedded.auth.user import User
 from applecart.embedded.kinds.kind import Kind
+from applecart.embedded.kinds.pod_admission import admit_pod
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import forbidden, not_found
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.field_owners import Manager, manager_of
-from applecart.embedded.server.pod_admission import admit_pod
 from applecart.embedded.server.request import ApiRequest, is_dry_run
 
 NAMESPACES = "namespaces"
@@ -90,7 +90,7 @@ def admit_new(core: Core, write: Write, document: Document) -> None:
     if kind.resource.namespaced:
         _need_namespace(core, kind, document["metadata"]["namespace"], name)
     if kind.resource.label == "pods":
-        admit_pod(core, document)
+        admit_pod(document, core.reader, needs_service_account=core.settings.needs_service_accounts)
     admit(core, write, document, None)
 
 

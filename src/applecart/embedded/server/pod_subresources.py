@@ -40,9 +40,15 @@ async def evict(core: Core, request: ApiRequest, kind: Kind, key: Key, eviction:
         raise not_found(kind.resource, key.name)
     asked = ApiRequest("DELETE", request.path, {}, request.user, {}, encode(options))
     wanted = deletion.read_options(asked)
+    pod = viewed(core, kind, record)
+    budgets = core.registry.find("policy", "v1", "poddisruptionbudgets")
+    assert budgets is not None
+    # Nothing waits from here to the write: two evictions never spend the same disruption.
+    charged = None if disruption.ignores_budgets(pod) else _charged(core, budgets, pod)
     if not wanted.is_dry_run:
-        pod = viewed(core, kind, record)
         disruption.check_preconditions(pod, options)
+        if charged is not None:
+            gate.amend(core, admitted, charged, budgets)
         if _is_running(pod):
             gate.amend(core, admitted, disruption.mark_evicted(pod, core.clock.now()))
             wanted = deletion.without_revision(wanted)
@@ -50,6 +56,13 @@ async def evict(core: Core, request: ApiRequest, kind: Kind, key: Key, eviction:
     if submitted is not None:
         await submitted.settle()
     return sent(SUCCESS, request.accept, 201)
+
+
+def _charged(core: Core, budgets: Kind, pod: Document) -> Document | None:
+    namespace = pod["metadata"]["namespace"]
+    known = core.reader.each(budgets.storage.label, namespace)
+    tips = [find(core, budgets, Key(namespace, one["metadata"]["name"])) for one in known]
+    return disruption.charged_budget(pod, [viewed(core, budgets, tip) for tip in tips if tip], core.clock.now())
 
 
 def _is_running(pod: Document) -> bool:

@@ -1,0 +1,110 @@
+"""What the status of a disruption budget says; scenarios show it beside the real controller's."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from applecart.api.meta import Key, LabelSelector, ObjectMeta
+from applecart.api.pods import Pod, PodCondition
+from applecart.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from applecart.clock import EPOCH, Clock
+from applecart.embedded.controllers.disruption_budgets import (
+    DELETED_WITHIN,
+    run_disruption_budgets,
+    selects,
+    status_now,
+    status_unknown,
+    wanted,
+)
+from applecart.kube.client import Client
+from applecart.kube.patch import Merge, Strategic
+from tests.embedded.controllers.pods import pod, store
+from tests.kube.faults import FaultyTransport
+from tests.virtual_time import elapse
+
+META = ObjectMeta(name="budget", namespace="default", generation=3)
+
+
+def budget(**status: Any) -> PodDisruptionBudget:
+    return PodDisruptionBudget(metadata=META, status=PodDisruptionBudgetStatus(**status))
+
+
+def ready(name: str, *, is_going: bool = False) -> Pod:
+    made = pod(name, deleted_at=EPOCH if is_going else None)
+    status = msgspec.structs.replace(made.status, conditions=(PodCondition(type="Ready", status="True"),))
+    return msgspec.structs.replace(made, status=status)
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "numbers"),
+    [
+        (None, None, (0, 0)),
+        (2, None, (4, 2)),
+        ("50%", None, (5, 3)),
+        ("100%", None, (5, 5)),
+        (None, 1, (5, 4)),
+        (None, 9, (5, 0)),
+        (None, "30%", (5, 3)),
+        (None, 0, (5, 5)),
+    ],
+)
+def test_how_many_pods_there_should_be_and_how_many_healthy(
+    least: int | str | None, most: int | str | None, numbers: tuple[int, int]
+) -> None:
+    assert wanted(PodDisruptionBudgetSpec(min_available=least, max_unavailable=most), present=4, scale=5) == numbers
+
+
+def test_a_pod_that_was_evicted_or_goes_is_not_healthy() -> None:
+    known = budget(disrupted_pods={"evicted": EPOCH, "going": EPOCH, "gone": EPOCH})
+    pods = [ready("stays"), ready("evicted"), ready("going", is_going=True)]
+    status = status_now(known, pods, 3, 1, EPOCH)
+    assert (status.current_healthy, status.disruptions_allowed) == (1, 0)
+    assert set(status.disrupted_pods) == {"evicted"}
+
+
+def test_a_pod_whose_eviction_came_to_nothing_counts_again() -> None:
+    known = budget(disrupted_pods={"evicted": EPOCH})
+    status = status_now(known, [ready("evicted")], 1, 0, EPOCH + DELETED_WITHIN)
+    assert (status.current_healthy, status.disruptions_allowed, status.disrupted_pods) == (1, 1, {})
+
+
+def test_nothing_may_go_before_the_first_pod_is_there() -> None:
+    assert status_now(budget(), [], 0, 0, EPOCH).disruptions_allowed == 0
+
+
+def test_what_was_said_already_is_not_written_again() -> None:
+    first = status_now(budget(), [ready("one")], 1, 0, EPOCH)
+    again = status_now(budget(**msgspec.structs.asdict(first)), [ready("one")], 1, 0, EPOCH + timedelta(hours=1))
+    assert again == first
+    failed = status_unknown(budget(**msgspec.structs.asdict(first)), "no scale", EPOCH)
+    assert (failed.disruptions_allowed, failed.current_healthy, failed.conditions[0].message) == (0, 1, "no scale")
+
+
+def test_a_budget_without_a_selector_selects_nothing() -> None:
+    assert not selects(budget(), pod())
+    everything = msgspec.structs.replace(budget(), spec=PodDisruptionBudgetSpec(selector=LabelSelector()))
+    assert selects(everything, pod())
+
+
+async def test_evictions_that_come_to_nothing_are_given_back_in_time(network: FaultyTransport, clock: Clock) -> None:
+    """An eviction may be counted and the Pod stay, because its deletion failed: nobody tells the controller so."""
+    client = Client(network, clock)
+    await store(client, pod("one"))
+    is_ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    await client.patch_status(Pod, Key("default", "one"), Strategic(is_ready))
+    spec = PodDisruptionBudgetSpec(min_available=0, selector=LabelSelector())
+    made = await client.create(PodDisruptionBudget(metadata=ObjectMeta(name="budget", namespace="default"), spec=spec))
+    task = asyncio.create_task(run_disruption_budgets(client, clock))
+    await elapse(1)
+    assert (await client.get(PodDisruptionBudget, made.key)).status.disruptions_allowed == 1
+    spent = {"status": {"disruptedPods": {"one": f"{clock.now():%Y-%m-%dT%H:%M:%SZ}"}, "disruptionsAllowed": 0}}
+    await client.patch_status(PodDisruptionBudget, made.key, Merge(spent))
+    await elapse(DELETED_WITHIN.total_seconds() - 5)
+    assert (await client.get(PodDisruptionBudget, made.key)).status.disruptions_allowed == 0
+    await elapse(10)
+    assert (await client.get(PodDisruptionBudget, made.key)).status.disruptions_allowed == 1
+    task.cancel()
+    await asyncio.wait([task])

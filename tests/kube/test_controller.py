@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ class Heard:
 class Bench:
     """A controller with a scripted reconcile, and the times at which it was called."""
 
-    def __init__(self, clock: Clock, script: Script, **options: float) -> None:
+    def __init__(self, clock: Clock, script: Script, **options: Any) -> None:
         self.clock = clock
         self.script = script
         self.heard = Heard()

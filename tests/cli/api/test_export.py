@@ -11,7 +11,7 @@ import pytest
 from applecart.api.meta import Resource
 from applecart.cli.api.export import chosen_kinds, is_chosen
 from applecart.cli.api.portable import OF_THE_CLUSTER, OWNERS
-from applecart.cli.api.yaml_stream import documents
+from applecart.cli.api.yaml_stream import as_yaml, documents
 from applecart.clock import SystemClock
 from applecart.embedded.binaries.cluster import RealCluster
 from applecart.embedded.server.data_folder import DataFolder
@@ -201,6 +201,26 @@ async def test_an_import_brings_owners_and_status_and_can_be_run_again(
     assert "Wagon" in again.stderr
     back = exported("--kubeconfig", target)
     assert back == exported("--data", str(folder.folder)), "exported again it is the same"
+
+
+async def test_what_had_ended_is_left_out_and_said_on_both_sides(folder: DataFolder, target: str, tmp_path: Path) -> None:
+    """A finished Pod came back Pending and ran again, also from what kubectl had printed."""
+    clock = SystemClock()
+    pods = "/api/v1/namespaces/ci/pods"
+    async with offline_api(folder, clock) as running:
+        client = Client(running.transport(), clock)
+        pod = {"metadata": {"name": "done"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        await client.call(Request("POST", pods, body=msgspec.json.encode(pod)))
+        ended = msgspec.json.encode({"status": {"phase": "Succeeded"}})
+        merge = "application/merge-patch+json"
+        printed = await client.call(Request("PATCH", f"{pods}/done/status", body=ended, content_type=merge))
+    told = done("api", "export", "--data", str(folder.folder), "--kind", "pods")
+    assert (told.stdout, told.stderr) == ("", "left out: 1 it had ended, and would run again\n")
+    stream = f"{as_yaml({'apiVersion': 'v1', 'kind': 'Namespace', 'metadata': {'name': 'ci'}})}---\n{printed.body.decode()}\n"
+    imported = done("api", "import", "--kubeconfig", target, stdin=stream)
+    assert (imported.returncode, imported.stdout) == (0, "1 created\n1 had ended and stay out\n")
+    assert imported.stderr == "Pod ci/done had ended, and would run again: left out\n"
+    assert (await get(target, pods))["items"] == []
 
 
 async def test_an_owner_that_did_not_come_along_is_told(folder: DataFolder, target: str) -> None:

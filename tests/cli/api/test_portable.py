@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from applecart.api.meta import Resource
-from applecart.cli.api.portable import OF_THE_CLUSTER, OWNERS, Left, is_built_in, is_left_kind, portable
+from applecart.cli.api.portable import ENDED, OF_THE_CLUSTER, OWNERS, Left, is_built_in, is_left_kind, portable
 
 PODS = Resource("", "v1", "Pod", "pods")
+JOBS = Resource("batch", "v1", "Job", "jobs")
 SECRETS = Resource("", "v1", "Secret", "secrets")
 ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts")
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
@@ -19,7 +20,7 @@ SERVICES = Resource("", "v1", "Service", "services")
 CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
 POOLS = Resource("tuist.dev", "v1alpha1", "RunnerPool", "runnerpools")
 MACHINES = Resource("cluster.x-k8s.io", "v1beta1", "Machine", "machines")
-RESOURCES = (PODS, SECRETS, ACCOUNTS, NAMESPACES, CONFIG_MAPS, SERVICES, CLUSTER_ROLES, POOLS, MACHINES)
+RESOURCES = (PODS, JOBS, SECRETS, ACCOUNTS, NAMESPACES, CONFIG_MAPS, SERVICES, CLUSTER_ROLES, POOLS, MACHINES)
 OWNER = {"apiVersion": "tuist.dev/v1alpha1", "kind": "RunnerPool", "name": "pool", "uid": "u-1", "controller": True}
 
 
@@ -51,6 +52,20 @@ def test_what_belongs_to_the_cluster_goes_and_the_rest_stays() -> None:
         "metadata": {"name": "one", "namespace": "ci", "labels": labels, "finalizers": finalizers},
         "data": {"a": "1"},
     }
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_pod_that_had_ended_stays_or_it_would_run_again(phase: str) -> None:
+    """It came back Pending, and its job ran a second time."""
+    assert portable(PODS, {**of(), "spec": {}, "status": {"phase": phase}}) == Left(ENDED)
+
+
+@pytest.mark.parametrize("condition", ["Complete", "Failed"])
+def test_a_job_that_had_ended_stays_or_it_would_run_again(condition: str) -> None:
+    conditions = [{"type": "Suspended", "status": "False"}, {"type": condition, "status": "True"}]
+    assert portable(JOBS, {**of(), "spec": {}, "status": {"conditions": conditions}}) == Left(ENDED)
+    conditions[1]["status"] = "False"
+    assert "status" not in moved(JOBS, {**of(), "spec": {}, "status": {"conditions": conditions}})
 
 
 def test_the_status_of_a_built_in_kind_goes_and_that_of_a_custom_kind_stays() -> None:

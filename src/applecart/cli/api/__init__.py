@@ -11,7 +11,7 @@ COMMANDS = {
     "backup": "copy everything into one file, also while it runs",
     "restore": "put a backup in place",
     "export": "print the objects as YAML for another cluster",
-    "import": "create exported objects in a cluster, with their owners and status",
+    "import": "create exported objects in a cluster, with their owners",
 }
 
 

@@ -39,6 +39,8 @@ def command(
 ) -> None:
     """Print the objects as YAML for another cluster, Secrets in clear.
 
+    Pods and Jobs that had ended are left out, because they would run again. What is left out is told on stderr.
+
     \b
     Example:
       applecart api export --data build/api > fleet.yaml

@@ -1,8 +1,8 @@
-"""`applecart api import`: create exported objects in a cluster, with their owners and status.
+"""`applecart api import`: create exported objects in a cluster, with their owners and the status of custom kinds.
 
 What kubectl cannot do with an export: it waits until new kinds are served, creates owners first and turns the noted owners into
-references with the uids that they have here, and writes the status of custom kinds. An object that is there already is left as
-it is. Stop the controllers of the exported cluster first, and start those of the new one after.
+references with the uids that they have here, and writes the status of custom kinds. What had ended would run again and stays
+out. An object that is there already is left as it is. Stop the controllers of the exported cluster first, and start those of the new one after.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import msgspec
 
 from applecart.api.meta import Key, Resource
 from applecart.cli.api.moving_order import owners_first, rank
-from applecart.cli.api.portable import OWNERS, Document, is_built_in
+from applecart.cli.api.portable import ENDED, OWNERS, Document, has_ended, is_built_in
 from applecart.cli.api.reach import reached
 from applecart.cli.api.yaml_stream import documents
 from applecart.clock import Clock, SystemClock
@@ -52,7 +52,9 @@ class Imported(msgspec.Struct, frozen=True):
 @click.option("--context", metavar="NAME", help="Instead of the current context.")
 @click.option("--from", "source", metavar="FILE", type=click.File(encoding="utf-8"), default="-", help="Default: stdin.")
 def command(kubeconfig: str, context: str | None, source: Any) -> None:
-    """Create exported objects in a cluster, with their owners and status.
+    """Create exported objects in a cluster, with their owners and the status of custom kinds.
+
+    Pods and Jobs that had ended stay out, because they would run again. Pods that ran begin anew.
 
     \b
     Example:
@@ -80,6 +82,10 @@ async def bring_in(objects: Sequence[Imported], kubeconfig: str, context: str | 
         discovery = await _served(client, others)
         others.sort(key=lambda one: rank(_place(discovery, one)))
         for one in owners_first(others, owner_positions(others)):
+            if has_ended(_place(discovery, one), one.document):
+                click.echo(f"{one} {ENDED.removeprefix('it ')}: left out", err=True)
+                done["had ended and stay out"] += 1
+                continue
             done[await _create(client, _place(discovery, one), await _with_owners(client, discovery, one))] += 1
     return done
 

@@ -3,7 +3,7 @@
 An object loses what belongs to the cluster it is in: its uid, revision, times, field owners, and for built-in kinds its status.
 Owners are known by uid, which the other cluster gives anew, and an object that names an old uid would be collected. They are
 noted by name in an annotation instead, from which `applecart api import` makes references again. What a cluster makes by itself
-is left out. Nothing here reads an API.
+is left out, and so is what had ended: without its status it would run again (I4). Nothing here reads an API.
 """
 
 from collections.abc import Collection
@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from applecart.api.meta import Resource
+from applecart.api.pods import FAILED, SUCCEEDED
 
 Document = dict[str, Any]
 
@@ -51,6 +52,7 @@ LEFT_KINDS = frozenset(
         "volumeattachments.storage.k8s.io",
     }
 )
+ENDED = "it had ended, and would run again"
 LEFT_GROUPS = frozenset({"metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"})
 MADE_BY_CONTROLLERS = frozenset({"pods", "replicasets.apps", "jobs.batch"})
 LEFT_OBJECTS = frozenset(
@@ -85,6 +87,18 @@ def is_built_in(resource: Resource) -> bool:
     return "." not in group or (group.endswith(".k8s.io") and not group.endswith(".x-k8s.io"))
 
 
+def has_ended(resource: Resource, document: Document) -> bool:
+    """Whether it is done for good: a Pod or Job whose end only its status tells."""
+    status = _mapping(document.get("status"))
+    if resource.label == "pods":
+        return status.get("phase") in (SUCCEEDED, FAILED)
+    conditions = status.get("conditions")
+    if resource.label != "jobs.batch" or not isinstance(conditions, list):
+        return False
+    found = map(_mapping, conditions)
+    return any(one.get("type") in ("Complete", "Failed") and one.get("status") == "True" for one in found)
+
+
 def portable(resource: Resource, document: Document) -> Document | Left:
     """The object as another cluster can create it."""
     metadata = _mapping(document.get("metadata"))
@@ -115,6 +129,8 @@ def _why_left(resource: Resource, document: Document, metadata: Document) -> str
         return "it is being deleted"
     if label in MADE_BY_CONTROLLERS and _is_controlled(metadata):
         return "its controller makes it anew"
+    if has_ended(resource, document):
+        return ENDED
     if BOOTSTRAPPING in _mapping(metadata.get("labels")) or (label, namespace, name) in LEFT_OBJECTS:
         return "every cluster has its own"
     if (label == "namespaces" and name in SYSTEM_NAMESPACES) or (label == "configmaps" and name == ROOT_CA):

@@ -90,10 +90,10 @@ async def test_a_target_that_cannot_be_written_is_a_sentence(folder: DataFolder,
 
 async def test_progress_is_told_in_bytes(folder: DataFolder, tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
-    from applecart.cli.api import database_copy
+    from applecart.cli.api import database
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database_copy, "PROGRESS_STEPS", 100)
+        patch.setattr(database, "PROGRESS_STEPS", 100)
         back_up(folder, tmp_path / "b.tar", NOW, with_keys=True, progress=lambda done, total: seen.append((done, total)))
     assert seen
     assert all(done >= 0 and total == folder.database.stat().st_size for done, total in seen)

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from applecart.cli.api.archive import unpack
 from applecart.cli.api.backup import back_up
-from applecart.cli.api.database_copy import RESTORE_JUMP
-from applecart.cli.api.database_facts import read_facts
+from applecart.cli.api.database import RESTORE_JUMP, read_facts
 from applecart.cli.api.restore import restore
 from applecart.clock import SystemClock
 from applecart.embedded.server.data_folder import DataFolder

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from applecart.cli.api.database_facts import DatabaseFacts
+from applecart.cli.api.database import DatabaseFacts
 from applecart.cli.api.status import Status, text
 from tests.cli.commands import WAIT_S, done, refused, running_api
 

@@ -11,9 +11,8 @@ import click
 
 from applecart import __version__
 from applecart.cli.api.archive import FORMAT, KEYS, Manifest, write_archive
-from applecart.cli.api.data_option import data_option
-from applecart.cli.api.database_copy import check_database, copy_database
-from applecart.cli.api.database_facts import read_facts
+from applecart.cli.api.database import check_database, copy_database, read_facts
+from applecart.cli.api.reach import data_option
 from applecart.clock import SystemClock
 from applecart.embedded.server.data_folder import DataFolder, existing_data_folder
 from applecart.errors import BadInput, ControlPlaneFault

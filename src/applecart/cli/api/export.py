@@ -13,10 +13,8 @@ import click
 import msgspec
 
 from applecart.api.meta import Resource
-from applecart.cli.api.data_option import data_option
-from applecart.cli.api.moving_order import rank
-from applecart.cli.api.portable import Document, Left, is_left_kind, portable
-from applecart.cli.api.reach import reached
+from applecart.cli.api.portable import Document, Left, is_left_kind, portable, rank
+from applecart.cli.api.reach import data_option, reached
 from applecart.cli.api.yaml_stream import as_yaml
 from applecart.clock import SystemClock
 from applecart.errors import BadInput

@@ -2,7 +2,8 @@
 
 What kubectl cannot do with an export: it waits until new kinds are served, creates owners first and turns the noted owners into
 references with the uids that they have here, and writes the status of custom kinds. What had ended would run again and stays
-out. An object that is there already is left as it is. Stop the controllers of the exported cluster first, and start those of the new one after.
+out. An object that is there already is left as it is. Stop the controllers of the exported cluster first, and start those of
+the new one after.
 """
 
 import asyncio
@@ -15,8 +16,7 @@ import click
 import msgspec
 
 from applecart.api.meta import Key, Resource
-from applecart.cli.api.moving_order import owners_first, rank
-from applecart.cli.api.portable import ENDED, OWNERS, Document, has_ended, is_built_in
+from applecart.cli.api.portable import ENDED, OWNERS, Document, has_ended, is_built_in, owners_first, rank
 from applecart.cli.api.reach import reached
 from applecart.cli.api.yaml_stream import documents
 from applecart.clock import Clock, SystemClock

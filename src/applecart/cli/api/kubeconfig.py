@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from applecart.cli.api.data_option import data_option
+from applecart.cli.api.reach import data_option
 from applecart.clock import SystemClock
 from applecart.embedded.auth.user import MASTERS
 from applecart.embedded.server.data_folder import DataFolder, existing_data_folder

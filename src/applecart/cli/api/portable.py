@@ -1,4 +1,4 @@
-"""Which objects move to another cluster, and in which form.
+"""Which objects move to another cluster, in which form and in which order: what others need comes before them.
 
 An object loses what belongs to the cluster it is in: its uid, revision, times, field owners, and for built-in kinds its status.
 Owners are known by uid, which the other cluster gives anew, and an object that names an old uid would be collected. They are
@@ -6,13 +6,15 @@ noted by name in an annotation instead, from which `applecart api import` makes 
 is left out, and so is what had ended: without its status it would run again (I4). Nothing here reads an API.
 """
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
 from applecart.api.meta import Resource
 from applecart.api.pods import FAILED, SUCCEEDED
+
+T = TypeVar("T")
 
 Document = dict[str, Any]
 
@@ -69,6 +71,32 @@ BOOTSTRAPPING = "kubernetes.io/bootstrapping"  # the label of roles that every s
 ACCOUNT_TOKEN = "kubernetes.io/service-account-token"
 ACCOUNT_UID = "kubernetes.io/service-account.uid"
 DEFAULT_ACCOUNT_PARTS = frozenset({"apiVersion", "kind", "metadata", "secrets"})
+
+# The order of creation.
+FIRST = (
+    "customresourcedefinitions.apiextensions.k8s.io",
+    "namespaces",
+    "priorityclasses.scheduling.k8s.io",
+    "runtimeclasses.node.k8s.io",
+    "storageclasses.storage.k8s.io",
+    "clusterroles.rbac.authorization.k8s.io",
+    "roles.rbac.authorization.k8s.io",
+    "serviceaccounts",  # before Secrets: a token Secret without its account is deleted
+    "clusterrolebindings.rbac.authorization.k8s.io",
+    "rolebindings.rbac.authorization.k8s.io",
+    "secrets",
+    "configmaps",
+    "persistentvolumes",
+    "persistentvolumeclaims",
+    "services",
+)
+LAST = (
+    "pods",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",  # else they would judge the rest of the import
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+)
+_RANKS = {label: rank for rank, label in enumerate(FIRST)}
+_BUILT_IN, _CUSTOM, _LAST = len(FIRST), len(FIRST) + 1, len(FIRST) + 2
 
 
 class Left(msgspec.Struct, frozen=True):
@@ -183,3 +211,30 @@ def _drop(inside: Document, field: str, names: Collection[str]) -> None:
 
 def _mapping(value: Any) -> Document:
     return value if isinstance(value, dict) else {}
+
+
+def rank(resource: Resource) -> tuple[int, str]:
+    """Sorts kinds into the order of creation."""
+    if resource.label in LAST:
+        return _LAST + LAST.index(resource.label), resource.label
+    other = _BUILT_IN if is_built_in(resource) else _CUSTOM
+    return _RANKS.get(resource.label, other), resource.label
+
+
+def owners_first(objects: Sequence[T], owners: Mapping[int, Iterable[int]]) -> list[T]:
+    """The objects in their order, but each after its owners; `owners` has positions. A circle of owners is cut somewhere."""
+    placed: list[T] = []
+    seen: set[int] = set()
+    for position in range(len(objects)):
+        waiting = [position]
+        while waiting:
+            here = waiting[-1]
+            above = [owner for owner in owners.get(here, ()) if owner not in seen and owner not in waiting]
+            if here not in seen and above:
+                waiting.append(above[0])
+                continue
+            waiting.pop()
+            if here not in seen:
+                seen.add(here)
+                placed.append(objects[here])
+    return placed

@@ -1,14 +1,31 @@
-"""A client for the API of a data folder or of a kubeconfig, whichever a command was given."""
+"""Which API a command is about: that of a data folder, or of a kubeconfig."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, TypeVar
+
+import click
 
 from applecart.clock import Clock
 from applecart.embedded.server.data_folder import existing_data_folder
 from applecart.errors import BadInput
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+def data_option(required: bool = True) -> Callable[[C], C]:
+    return click.option(
+        "--data",
+        metavar="DIR",
+        type=click.Path(path_type=Path),
+        required=required,
+        envvar="APPLECART_DATA",
+        show_envvar=True,
+        help="The data folder of the API.",
+    )
 
 
 @asynccontextmanager

@@ -12,9 +12,8 @@ import click
 import msgspec
 
 from applecart.cli.api.archive import DATABASE, KEYS, Manifest, sync_folder, unpack
-from applecart.cli.api.data_option import data_option
-from applecart.cli.api.database_copy import check_database, check_key, prepare_restored
-from applecart.cli.api.database_facts import read_facts
+from applecart.cli.api.database import check_database, check_key, prepare_restored, read_facts
+from applecart.cli.api.reach import data_option
 from applecart.clock import SystemClock
 from applecart.embedded.server.data_folder import DataFolder, make_data_folder
 from applecart.embedded.store.sealing import load_or_make_key

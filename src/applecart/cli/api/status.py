@@ -12,8 +12,8 @@ import click
 import msgspec
 from cryptography import x509
 
-from applecart.cli.api.data_option import data_option
-from applecart.cli.api.database_facts import DatabaseFacts, read_facts
+from applecart.cli.api.database import DatabaseFacts, read_facts
+from applecart.cli.api.reach import data_option
 from applecart.clock import Clock, SystemClock
 from applecart.embedded.server.data_folder import DataFolder, existing_data_folder
 from applecart.errors import ApplecartError

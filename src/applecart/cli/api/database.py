@@ -1,4 +1,4 @@
-"""Copies of a database: taken from a running server, and made ready to take the place of one.
+"""A database file beside its server: what it holds, copies of it, and copies made ready to take its place.
 
 A copy is one read transaction, so it is consistent and no writer waits for it. A restored one starts far above every revision
 that was given out since the copy was taken: a client that saw those revisions is told to list anew, and none is used twice.
@@ -9,11 +9,12 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
+
 from applecart.api.meta import Key
-from applecart.cli.api.database_facts import refuse_foreign
 from applecart.embedded.store.record import Op
 from applecart.embedded.store.sealing import SEALED, KeySealer
-from applecart.embedded.store.sqlite_file import connect, explain, get_meta, set_meta
+from applecart.embedded.store.sqlite_file import APPLICATION_ID, LAYOUT, connect, explain, get_meta, set_meta
 from applecart.errors import BadInput, ControlPlaneFault
 
 PROGRESS_STEPS = 200_000  # of SQLite's machine between two looks: some tens of milliseconds
@@ -26,6 +27,44 @@ _FORGET = f"""
 DELETE FROM log WHERE rev NOT IN (SELECT max(rev) FROM log GROUP BY res, ns, name);
 DELETE FROM log WHERE op = {Op.DELETED:d};
 """
+_COUNTS = f"""
+SELECT label, count(*) FROM (SELECT res, max(rev), op FROM log GROUP BY res, ns, name) AS newest
+JOIN resource ON resource.id = newest.res WHERE op != {Op.DELETED:d} GROUP BY label ORDER BY label
+"""
+
+
+class DatabaseFacts(msgspec.Struct, frozen=True, rename="camel"):
+    revision: int
+    compacted: int
+    objects: dict[str, int]  # by resource, as in `pods` or `runnerpools.tuist.dev`
+
+
+def read_facts(file: Path) -> DatabaseFacts:
+    """Raises BadInput when the file is not a whole database of ours."""
+    try:
+        database = connect(file)
+        try:
+            refuse_foreign(file, database)
+            database.execute("BEGIN")
+            newest = database.execute("SELECT max(rev) FROM log").fetchone()[0] or 0
+            return DatabaseFacts(
+                revision=max(newest, get_meta(database, "boot")),
+                compacted=get_meta(database, "compacted"),
+                objects=dict(database.execute(_COUNTS).fetchall()),
+            )
+        finally:
+            database.close()
+    except sqlite3.Error as error:
+        raise BadInput(explain(file, error)) from None
+
+
+def refuse_foreign(file: Path, database: sqlite3.Connection) -> None:
+    owner = database.execute("PRAGMA application_id").fetchone()[0]
+    layout = database.execute("PRAGMA user_version").fetchone()[0]
+    if owner != APPLICATION_ID:
+        raise BadInput(f"{file} is a database of another program")
+    if layout != LAYOUT:
+        raise BadInput(f"{file} has layout {layout} and this applecart reads {LAYOUT}; use the version that wrote it")
 
 
 def copy_database(source: Path, target: Path, progress: Callable[[int, int], None]) -> None:

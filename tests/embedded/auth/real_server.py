@@ -1,18 +1,28 @@
-"""Asking a real API server, and seeing its objects the way our authorizers do."""
+"""Asking a real API server and ours the same things, and seeing the real one's objects the way our authorizers do."""
 
+import asyncio
 import http.client
 import json
 import ssl
 import time
 from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 
+from applecart.clock import SystemClock
 from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.untyped import Document
+from applecart.embedded.auth.user import User
 from applecart.embedded.binaries.cluster import RealCluster
+from applecart.embedded.server.in_process import InProcessTransport
+from applecart.embedded.server.server import running_api
+from applecart.embedded.store.log import MemoryLog
+from applecart.kube.transport import Request
 from tests.embedded.auth.objects_in_memory import GROUP, LABELS, ObjectsInMemory
+from tests.kube.embedded_api import token_keys
 from tests.kubernetes.recipe import DEFAULT_KUBE
 
 RBAC = f"/apis/{GROUP}/v1"
@@ -29,8 +39,31 @@ PATHS = {
 }
 
 
-class Caller:
-    """Sends requests as one user, over one connection."""
+class Asks:
+    """Sends requests as one user."""
+
+    def __call__(
+        self, method: str, path: str, body: Any = None, headers: Iterable[tuple[str, str]] = (), media: str = "application/json"
+    ) -> tuple[int, Any]:
+        raise NotImplementedError
+
+    def create(self, document: Document) -> Document:
+        """Create an object where its kind is served."""
+        meta = document["metadata"]
+        whole = PATHS.get(document["kind"]) or f"{CORE}/{document['kind'].lower()}s"
+        root, _, plural = whole.rpartition("/")
+        namespace = f"/namespaces/{meta['namespace']}" if meta.get("namespace") else ""
+        code, answer = self("POST", f"{root}{namespace}/{plural}", document)
+        assert code == 201, answer
+        created: Document = answer
+        return created
+
+    def close(self) -> None:
+        """Nothing more is asked."""
+
+
+class Caller(Asks):
+    """A real server, over one connection."""
 
     def __init__(self, cluster: RealCluster, user: str = "", *groups: str, token: str = "") -> None:
         self._context = ssl.create_default_context(cadata=cluster.ca_pem.decode("ascii"))
@@ -64,20 +97,41 @@ class Caller:
         except ValueError:
             return answer.status, text.decode()
 
-    def create(self, document: Document) -> Document:
-        """Create an object where its kind is served."""
-        meta = document["metadata"]
-        whole = PATHS.get(document["kind"]) or f"{CORE}/{document['kind'].lower()}s"
-        root, _, plural = whole.rpartition("/")
-        namespace = f"/namespaces/{meta['namespace']}" if meta.get("namespace") else ""
-        code, answer = self("POST", f"{root}{namespace}/{plural}", document)
-        assert code == 201, answer
-        created: Document = answer
-        return created
-
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
+
+
+class OurServer:
+    """The embedded API in memory, for a test that is no coroutine."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+        self._stack = AsyncExitStack()
+        api = running_api(MemoryLog(), SystemClock(), token_keys())
+        self._api = self._runner.run(self._stack.enter_async_context(api))
+
+    def as_user(self, user: User) -> Asks:
+        return _OurCaller(self._runner, self._api.transport(user))
+
+    def close(self) -> None:
+        self._runner.run(self._stack.aclose())
+        self._runner.close()
+
+
+class _OurCaller(Asks):
+    def __init__(self, runner: asyncio.Runner, transport: InProcessTransport) -> None:
+        self._runner = runner
+        self._transport = transport
+
+    def __call__(
+        self, method: str, path: str, body: Any = None, headers: Iterable[tuple[str, str]] = (), media: str = "application/json"
+    ) -> tuple[int, Any]:
+        path, _, query = path.partition("?")
+        content = b"" if body is None else json.dumps(body).encode()
+        request = Request(method, path, tuple(parse_qsl(query)), body=content, content_type=media)
+        answer = self._runner.run(self._transport.send(request))
+        return answer.status, json.loads(answer.body)
 
 
 def needs_newest(kube: str) -> None:
@@ -93,7 +147,7 @@ def until(is_true: Callable[[], bool], what: str) -> None:
         assert time.monotonic() < deadline, f"the server never came to know {what}"
 
 
-def seen_objects(admin: Caller) -> ObjectsInMemory:
+def seen_objects(admin: Asks) -> ObjectsInMemory:
     """The server's objects that decide, in memory."""
     objects = ObjectsInMemory()
     for kind, path in PATHS.items():
@@ -122,7 +176,7 @@ def review(attributes: Attributes) -> Document:
     return {"resourceAttributes": asked}
 
 
-def is_allowed(admin: Caller, user: str, groups: Iterable[str], attributes: Attributes) -> bool:
+def is_allowed(admin: Asks, user: str, groups: Iterable[str], attributes: Attributes) -> bool:
     spec = {"user": user, "groups": list(groups), **review(attributes)}
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
     _, answer = admin("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body)

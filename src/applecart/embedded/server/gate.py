@@ -21,7 +21,7 @@ from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.metadata import validate_metadata, validate_metadata_update
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import already_exists, bad_request, conflict, invalid, not_found, was_modified
-from applecart.embedded.server.admission import Write, admit, admit_new
+from applecart.embedded.server.admission import NAMESPACES, Write, admit, admit_new
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.deletion import DeleteOptions, Fate, decide, ends_with_update, refuse_unmet
 from applecart.embedded.server.field_owners import track, track_definition, track_own
@@ -283,7 +283,7 @@ def _creation(write: Write) -> Attributes:
         group=resource.group,
         version=resource.version,
         resource=resource.plural,
-        namespace=key.namespace,
+        namespace=key.name if resource.label == NAMESPACES else key.namespace,  # a namespace lies in itself
         name=key.name,
     )
 

@@ -1,0 +1,63 @@
+"""Who may not create, and tries to by another verb: the answers of a real server, and ours."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from applecart.embedded.binaries.cluster import RealCluster
+from tests.embedded.auth.objects_in_memory import asks, binding, plain, role, rule, user
+from tests.embedded.auth.real_server import Asks, Caller, OurServer, is_allowed, until
+from tests.embedded.server.test_gate import APPLY, CREATED_BY_PUT, NEW_THINGS
+
+pytestmark = pytest.mark.kubernetes
+
+EDITOR = "edits-and-never-creates"
+
+
+def prepared(admin: Asks) -> None:
+    admin("POST", "/api/v1/namespaces", plain("Namespace", "", "ci"))
+    admin.create(role(EDITOR, rule("get update patch", "*", "*")))
+    admin.create(binding(EDITOR, EDITOR, f"user:{EDITOR}"))
+
+
+@pytest.fixture(scope="module")
+def callers(real_cluster: RealCluster) -> Iterator[tuple[Asks, Asks]]:
+    """One user of a real server and of ours."""
+    admin, server = Caller(real_cluster, "kubernetes-admin", "system:masters"), OurServer()
+    for one in (admin, server.as_user(user("admin", "system:masters"))):
+        prepared(one)
+    until(lambda: is_allowed(admin, EDITOR, (), asks("patch", "configmaps", "ci")), "the role")
+    real = Caller(real_cluster, EDITOR)
+    yield real, server.as_user(user(EDITOR))
+    real.close()
+    admin.close()
+    server.close()
+
+
+@pytest.mark.parametrize("query", ["", "dryRun=All"])
+@pytest.mark.parametrize(
+    ("plural", "method"),
+    [*((plural, "PATCH") for plural in NEW_THINGS), *((plural, "PUT") for plural in CREATED_BY_PUT), ("configmaps", "PUT")],
+)
+def test_both_servers_refuse_alike(callers: tuple[Asks, Asks], plural: str, method: str, query: str) -> None:
+    base, document = NEW_THINGS[plural]
+    media = APPLY if method == "PATCH" else "application/json"
+    path = f"{base}/{plural}/new?{query}&fieldManager=test"
+    expected, got = (caller(method, path, document, media=media) for caller in callers)
+    assert got == expected
+    assert expected[0] == (404 if (plural, method) == ("configmaps", "PUT") else 403)
+
+
+@pytest.mark.parametrize("data", [{"not a key": ""}, {"a": "b"}])
+def test_both_servers_tell_a_bad_object_first(callers: tuple[Asks, Asks], data: dict[str, str]) -> None:
+    document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}, "data": data}
+    path = "/api/v1/namespaces/ci/configmaps/new?fieldManager=test"
+    expected, got = (caller("PATCH", path, document, media=APPLY) for caller in callers)
+    assert got == expected
+
+
+def test_both_servers_take_a_namespace_that_is_none_before_the_lack_of_a_right(callers: tuple[Asks, Asks]) -> None:
+    document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}}
+    path = "/api/v1/namespaces/nowhere/configmaps/new?fieldManager=test"
+    expected, got = (caller("PATCH", path, document, media=APPLY) for caller in callers)
+    assert got == expected

@@ -27,6 +27,7 @@ MODULES = (
     "garbage",
     "crd",
     "crd_versions",
+    "validation",
     "watch",
     "streams",
     "subresources",

@@ -14,6 +14,8 @@ from typing import Any
 import msgspec
 import yaml
 
+from applecart.embedded.field_errors import quoted
+
 SHOWN_BYTES = 4096  # of a body that could not be read
 DEEPEST = 200  # nesting that is read; half of what the deepest recursion here bears, and as for YAML
 
@@ -134,6 +136,7 @@ _WHAT_BUILDING_RAISES = (AttributeError, IndexError, KeyError, OverflowError, Re
 
 
 MERGE = "tag:yaml.org,2002:merge"
+MOST_REPEATED = 100  # keys that are told
 
 
 class NotYaml(ValueError):
@@ -141,7 +144,26 @@ class NotYaml(ValueError):
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Timestamps stay text, as in JSON."""
+    """Timestamps stay text, as in JSON. A key that occurs twice is noted, with the line of its later value."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.repeated: dict[tuple[int, int], str] = {}  # by where the value ends, as the real server notes them
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        pairs = node.value
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        if len(mapping) < len(pairs) and len(self.repeated) < MOST_REPEATED:
+            seen: set[tuple[str, str]] = set()
+            for key, value in pairs:
+                name = (key.tag, str(key.value))
+                if name in seen and key.tag != MERGE:
+                    built = self.construct_object(key)
+                    shown = quoted(built) if isinstance(built, str) else _key(built)
+                    line = f"line {value.start_mark.line + 1}: key {shown} already set in map"
+                    self.repeated[value.end_mark.index, -value.start_mark.index] = line
+                seen.add(name)
+        return mapping
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Keys that are merged in again and again are kept once: otherwise each merge of a merge doubles them."""
@@ -157,18 +179,26 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-def parse_yaml(body: bytes) -> Any:
-    """The values of a YAML text. Raises NotYaml."""
+def parse_yaml(body: bytes, repeated: list[str] | None = None) -> Any:
+    """The values of a YAML text. Raises NotYaml. `repeated` takes a sentence for every key that occurs twice."""
     text = _text(body)
     try:
         _refuse_depth(text)
-        documents = list(yaml.load_all(text, Loader=_Loader))
+        loader = _Loader(text)
+        try:
+            documents = []
+            while loader.check_data():
+                documents.append(loader.get_data())
+        finally:
+            loader.dispose()
     except yaml.YAMLError as error:
         raise NotYaml(_why_not_yaml(error)) from None
     except NotYaml:
         raise
     except _WHAT_BUILDING_RAISES as error:
         raise NotYaml(f"yaml: {error}") from None
+    if repeated is not None:
+        repeated += [line for _, line in sorted(loader.repeated.items())]
     if len(documents) > 1:
         raise NotYaml("yaml: more than one document in the body")
     return _Reading(2 * len(text) + MOST_ADDED).as_json(documents[0], 0) if documents else None

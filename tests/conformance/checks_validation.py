@@ -1,4 +1,4 @@
-"""Check 144: what strict and lenient writes of custom objects say of fields that are unknown or occur twice."""
+"""Check 145: what strict and lenient writes of custom objects say of fields that are unknown or occur twice."""
 
 from typing import Any
 
@@ -58,8 +58,8 @@ BODIES: dict[str, tuple[str, str]] = {
 }
 
 
-@check(144, "unknown and repeated fields of custom objects")
-async def check_144(ctx: Context) -> Any:
+@check(145, "unknown and repeated fields of custom objects")
+async def check_145(ctx: Context) -> Any:
     told: dict[str, Any] = {}
     for validation in ("Strict", "Warn"):
         asked = {"fieldValidation": validation}

@@ -4,21 +4,34 @@ Authorization comes first and sees only method and path. Everything below refuse
 is a defect, is logged with its trace, and leaves as a 500 without a word of it.
 """
 
-from applecart.api.meta import Key
+from functools import partial
+
+from applecart.api.meta import Key, Resource
 from applecart.embedded.attributes import Attributes
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.refusals import Refusal, bad_request, method_not_allowed, no_such_resource, verb_not_supported
+from applecart.embedded.refusals import (
+    Refusal,
+    bad_request,
+    method_not_allowed,
+    no_such_resource,
+    too_large,
+    verb_not_supported,
+)
 from applecart.embedded.server import pod_subresources, representation, scaling, writing
 from applecart.embedded.server.core import AgentCalls, Core, NoAgents
 from applecart.embedded.server.identity import Identity, answer_review, issue_token, read_virtual
 from applecart.embedded.server.objects import encode
 from applecart.embedded.server.pages import TEXT, Pages
 from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer, attributes_of
+from applecart.embedded.server.trial import beside_the_loop, is_large
 from applecart.embedded.store.log import StoreFailed
 from applecart.embedded.surface.served import VIRTUAL_KINDS
 from applecart.observe.logs import logger
 
 _log = logger("applecart.embedded.api")
+NEVER_LARGE = ("list", "watch", "deletecollection")  # they go in slices
+OF_SMALL_BODIES = ("binding", "eviction", "token", "scale")
+SMALL_BODY_BYTES = 32 << 10  # of questions, options and what is not stored as it is sent
 _VIRTUAL = {(kind.resource.group, kind.resource.version, kind.resource.plural): kind.resource for kind in VIRTUAL_KINDS}
 
 
@@ -55,10 +68,13 @@ class Api:
         self.core.authorizer.check(request.user, attributes)
         if request.read_body is not None:
             request.body = await request.read_body()
+        if len(request.body) > SMALL_BODY_BYTES and (
+            attributes.verb.startswith("delete") or attributes.subresource in OF_SMALL_BODIES or _virtual_of(attributes)
+        ):
+            raise too_large(SMALL_BODY_BYTES)
         if not attributes.is_resource:
             return self._pages.answer(request) or not_found_page()
-        virtual = _VIRTUAL.get((attributes.group, attributes.version, attributes.resource))
-        if virtual is not None:
+        if _virtual_of(attributes):
             return await self._virtual(request, attributes)
         kind = self.core.registry.find(attributes.group, attributes.version, attributes.resource)
         if kind is None and any(one.resource.group == attributes.group for one in self._agents.kinds):
@@ -67,6 +83,14 @@ class Api:
             if self.core.registry.is_builtin_group(attributes.group):
                 raise no_such_resource()
             return not_found_page()
+        key = Key(attributes.namespace if kind.resource.namespaced else "", attributes.name)
+        if self.core.worker is None or attributes.verb in NEVER_LARGE or attributes.subresource == "log":
+            return await self._resource(request, kind, attributes)
+        if is_large(request, self.core.store.table(kind.storage.label).tip(key)):
+            beside = partial(Api, identity=self._identity, pages=self._pages)
+            return await beside_the_loop(
+                self.core, request.user, lambda core: beside(core)._resource(request, kind, attributes)
+            )
         return await self._resource(request, kind, attributes)
 
     async def _resource(self, request: ApiRequest, kind: Kind, asked: Attributes) -> Answer | StreamAnswer:
@@ -147,6 +171,10 @@ class Api:
             key = Key(asked.namespace, str(binding["metadata"].get("name", "")))
             return await pod_subresources.bind(self.core, request, pods, key, binding)
         return answer_review(self.core, self._identity, request, asked.resource, asked.namespace)
+
+
+def _virtual_of(asked: Attributes) -> Resource | None:
+    return _VIRTUAL.get((asked.group, asked.version, asked.resource))
 
 
 def _not_allowed(kind: Kind, asked: Attributes) -> Refusal:

@@ -15,6 +15,7 @@ from applecart.embedded.reader import Reader
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.server.registry import Registry
 from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer
+from applecart.embedded.server.worker import Worker
 from applecart.embedded.store.store import Store
 from applecart.embedded.surface.served import Served
 
@@ -34,6 +35,7 @@ class Core:
     clock: Clock
     authorizer: Authorizer
     settings: Settings
+    worker: Worker | None = None  # None: everything runs on the loop
 
 
 class AgentCalls(Protocol):

@@ -20,7 +20,7 @@ from applecart.embedded.field_errors import invalid as invalid_field
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.metadata import validate_metadata, validate_metadata_update
 from applecart.embedded.kinds.strategy import Document
-from applecart.embedded.refusals import already_exists, bad_request, conflict, invalid, not_found, was_modified
+from applecart.embedded.refusals import Refusal, already_exists, bad_request, conflict, invalid, not_found, was_modified
 from applecart.embedded.server.admission import NAMESPACES, Write, admit, admit_new
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.deletion import DeleteOptions, Fate, decide, ends_with_update, refuse_unmet
@@ -35,6 +35,7 @@ SYSTEM = User("system:apiserver", (MASTERS,))  # the server itself
 NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, no look-alikes: no words, and readable aloud
 SUFFIX_LENGTH = 5
 LONGEST_BASE = 58  # with the suffix a name is a DNS label of 63
+OBJECT_LIMIT_BYTES = 3 << 19  # as etcd: 1.5 MiB
 NAME_ATTEMPTS = 8  # of a generated name that is taken
 DELETED_AT_ONCE = 100  # objects of a collection between two turns of others; some milliseconds
 
@@ -234,19 +235,23 @@ def _unchanged(core: Core, record: Record) -> Submitted:
     return Submitted(record, core.store.settled(record.revision))
 
 
-def _put(core: Core, kind: Kind, document: Document, *, is_new: bool) -> Submitted:
+def _put(core: Core, kind: Kind, document: Document, *, is_new: bool, most_bytes: int | None = None) -> Submitted:
     """Store a document of the stored form."""
     revision = core.store.next_revision()
     document["metadata"]["resourceVersion"] = str(revision)
     record = Record(key_of(kind, document), revision, encoded(document), traits_of(kind, document))
+    if most_bytes is not None and record.size_bytes > most_bytes:
+        # The words of the real server's storage; it answers 500, although the mistake is the caller's.
+        raise Refusal(413, "RequestEntityTooLarge", f"etcdserver: request is too large: limit is {most_bytes}")
     return Submitted(record, core.store.write(kind.storage.label, Op.ADDED if is_new else Op.MODIFIED, record))
 
 
 def _put_view(core: Core, kind: Kind, document: Document, *, is_new: bool) -> Submitted:
     """Store a document of any served form; it is told its revision."""
     if kind.view is None:
-        return _put(core, stored_form(core, kind), document, is_new=is_new)
-    submitted = _put(core, stored_form(core, kind), kind.view.to_stored(document), is_new=is_new)
+        return _put(core, stored_form(core, kind), document, is_new=is_new, most_bytes=OBJECT_LIMIT_BYTES)
+    stored = kind.view.to_stored(document)
+    submitted = _put(core, stored_form(core, kind), stored, is_new=is_new, most_bytes=OBJECT_LIMIT_BYTES)
     document["metadata"]["resourceVersion"] = str(submitted.record.revision)
     return submitted
 

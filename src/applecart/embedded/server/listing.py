@@ -7,25 +7,30 @@ the log. A list is taken from the store at once and encoded in slices, so that a
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 
 from applecart.api.meta import Key
 from applecart.embedded.field_errors import FieldError, forbidden, not_supported
+from applecart.embedded.field_selectors import FieldSelector, parse_field_selector, refuse_unknown_fields
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.refusals import Refusal, bad_request
-from applecart.embedded.selectors import FieldSelector, everything, label_selector, parse_field_selector, refuse_unknown_fields
 from applecart.embedded.server import syntax
 from applecart.embedded.server.core import Core
+from applecart.embedded.server.label_selector import everything, label_selector
 from applecart.embedded.server.request import integer, invalid_options, is_true, revision
 from applecart.embedded.store.log import Compacted
-from applecart.embedded.store.record import Record
+from applecart.embedded.store.record import Change, Record
 from applecart.embedded.store.table import NODE_FIELD, Scope
 
 NAME, NAMESPACE = "metadata.name", "metadata.namespace"
 SLICE = 500  # objects encoded before others get a turn: about 2 ms
+SLICE_BYTES = 1 << 20  # likewise; large objects reach it first
+Make = Callable[[Sequence[Record], Callable[[], bytes]], Awaitable[bytes]]
+Sliced = TypeVar("Sliced", Record, Change)
 NOT_OLDER, EXACT = "NotOlderThan", "Exact"
 _EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without the "
@@ -164,15 +169,29 @@ async def _cut(records: Sequence[Record], at: int, options: ListOptions, selecti
 
 
 async def in_slices(
-    records: Sequence[Record], encode: Callable[[Record], bytes], before: bytes, after: bytes, size: int = SLICE
+    records: Sequence[Record], encode: Callable[[Record], bytes], before: bytes, after: bytes, size: int, make: Make
 ) -> AsyncIterator[bytes]:
     """A list's bytes, with a turn for everybody else between two slices."""
     yield before
-    for first in range(0, len(records), size):
-        body = b",".join(map(encode, records[first : first + size]))
-        yield body if not first else b"," + body
+    separator = b""
+    for part in sliced(records, size):
+        yield separator + await make(part, lambda part=part: b",".join(map(encode, part)))  # type: ignore[misc]
+        separator = b","
         await asyncio.sleep(0)
     yield after
+
+
+def sliced(parts: Sequence[Sliced], most: int) -> Iterator[Sequence[Sliced]]:
+    """At most so many at a time, and so many bytes, but always one."""
+    first, size_bytes = 0, 0
+    for position, part in enumerate(parts):
+        more_bytes = part.size_bytes
+        if position > first and (position - first == most or size_bytes + more_bytes > SLICE_BYTES):
+            yield parts[first:position]
+            first, size_bytes = position, 0
+        size_bytes += more_bytes
+    if parts:
+        yield parts[first:]
 
 
 def too_large(asked: int, current: int) -> Refusal:

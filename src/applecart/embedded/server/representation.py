@@ -4,7 +4,8 @@ GET of one object, of a collection, and watches. The plain form is bytes the sto
 document when they are asked for.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 
 import msgspec
 import yaml
@@ -12,19 +13,21 @@ import yaml
 from applecart.api.meta import Key
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
-from applecart.embedded.refusals import bad_request, not_found
+from applecart.embedded.refusals import Refusal, bad_request, not_found
 from applecart.embedded.server import listing, watching
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.listing import SLICE, Page, Selection, in_slices
 from applecart.embedded.server.objects import document_of, encode, encoded, stored_form, typed
 from applecart.embedded.server.request import JSON, Answer, ApiRequest, StreamAnswer, revision
 from applecart.embedded.server.watching import Form
+from applecart.embedded.server.worker import LARGE_BYTES
 from applecart.embedded.store.record import Record
 from applecart.embedded.surface import negotiation
 from applecart.embedded.surface.negotiation import choose_answer, refuse_wrong_number
 from applecart.embedded.tables.render import META_GROUP, TableWriter, partial_metadata, read_include_object, table_document
 
 ROWS_PER_SLICE = 250  # of a Table: a row costs about ten times a plain object
+MOST_YAML_BYTES = 1 << 20  # of a list: YAML takes a second for each 100 kB
 
 
 class Forms:
@@ -34,6 +37,8 @@ class Forms:
         self._kind = kind
         self._stored = stored_form(core, kind)
         self._clock = core.clock
+        self._worker = core.worker
+        self._user = request.user
         self._chosen: negotiation.Answer = choose_answer(
             request.accept,
             version=kind.resource.version,
@@ -76,12 +81,25 @@ class Forms:
 
     def list(self, page: Page) -> Answer | StreamAnswer:
         before, convert, after, slice_size = self._list_parts(page)
-        if len(page.records) <= slice_size:
-            return self._sent(b"".join((before, b",".join(map(convert, page.records)), after)), 200)
-        pieces = in_slices(page.records, convert, before, after, slice_size)
+        pieces = in_slices(page.records, convert, before, after, slice_size, self._make)
         if self._chosen.is_yaml:
-            return StreamAnswer(_as_yaml(pieces), content_type=self._chosen.media_type)
-        return StreamAnswer(pieces)
+            if sum(record.size_bytes for record in page.records) > MOST_YAML_BYTES:
+                raise Refusal(406, "NotAcceptable", f"the list is too long for YAML: limit is {MOST_YAML_BYTES}; ask for JSON")
+            return StreamAnswer(self._as_yaml(pieces), content_type=self._chosen.media_type)
+        if len(page.records) > slice_size or any(record.size_bytes > LARGE_BYTES for record in page.records):
+            return StreamAnswer(pieces)
+        return self._sent(b"".join((before, b",".join(map(convert, page.records)), after)), 200)
+
+    async def _make(self, records: Sequence[Record], encode: Callable[[], bytes]) -> bytes:
+        """Large objects that are not sent as they are stored are made into their form beside the loop."""
+        is_plain = self._chosen.shape == "object" and not self._kind.view
+        if self._worker is None or is_plain or not any(record.size_bytes > LARGE_BYTES for record in records):
+            return encode()
+        return await self._worker.run(self._user, encode)
+
+    async def _as_yaml(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        body = b"".join([piece async for piece in pieces])
+        yield to_yaml(body) if self._worker is None else await self._worker.run(self._user, partial(to_yaml, body))
 
     def _list_parts(self, page: Page) -> tuple[bytes, Callable[[Record], bytes], bytes, int]:
         match self._chosen.shape:
@@ -124,7 +142,7 @@ class Forms:
                 metadata["annotations"] = annotations
             return {"kind": of[1], "apiVersion": of[0], "metadata": metadata}
 
-        return Form(name, convert, bookmark, first)
+        return Form(name, convert, bookmark, self._make, first)
 
     # Encoding
 
@@ -178,10 +196,6 @@ def sent(document: object, accept: str, status: int = 200) -> Answer:
 
 def _untyped(record: Record) -> bytes:
     return record.value  # items of built-in lists do not repeat their type
-
-
-async def _as_yaml(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    yield to_yaml(b"".join([piece async for piece in pieces]))
 
 
 async def get(core: Core, request: ApiRequest, kind: Kind, key: Key) -> Answer:

@@ -77,8 +77,7 @@ def _patched(request: ApiRequest, kind: Kind, current: Document) -> Document:
     given = media_type(request.content_type)
     if given not in (JSON_PATCH, MERGE_PATCH):
         raise unsupported_media_type((JSON_PATCH, MERGE_PATCH))
-    change, _ = patcher(given, request.body, kind, "Ignore")
-    changed = change(current)
+    changed = patcher(given, request.body, kind)(current)
     try:
         return _conformed(changed)
     except Refusal as refusal:

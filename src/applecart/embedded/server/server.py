@@ -35,6 +35,7 @@ from applecart.embedded.server.maintenance import Maintenance
 from applecart.embedded.server.pages import Pages
 from applecart.embedded.server.registry import CRD_LABEL, Registry, definition_kind
 from applecart.embedded.server.request_log import RequestLog
+from applecart.embedded.server.worker import Worker
 from applecart.embedded.store.log import Log, StoreFailed
 from applecart.embedded.store.sealing import load_or_make_key
 from applecart.embedded.store.sqlite_file import explain
@@ -72,7 +73,13 @@ class RunningApi:
 
 @asynccontextmanager
 async def running_api(
-    log: Log, clock: Clock, keys: TokenKeys, settings: Settings | None = None, address: str = f"{LOOPBACK}:443"
+    log: Log,
+    clock: Clock,
+    keys: TokenKeys,
+    settings: Settings | None = None,
+    address: str = f"{LOOPBACK}:443",
+    *,
+    has_worker: bool = False,  # for what is too large for the loop, where others wait for it
 ) -> AsyncIterator[RunningApi]:
     """An API over a log, until the block ends."""
     readers: list[StoreReader] = []
@@ -89,7 +96,8 @@ async def running_api(
     reader = StoreReader(store)
     readers.append(reader)
     authorizer = Authorizer(reader)
-    core = Core(store, registry, reader, clock, authorizer, settings or Settings())
+    worker = Worker(Authorizer(reader)) if has_worker else None
+    core = Core(store, registry, reader, clock, authorizer, settings or Settings(), worker)
     accounts = ServiceAccountTokens(keys, ISSUER, reader, clock)
     identity = Identity(authorizer, BearerTokens(accounts, BootstrapTokens(reader, clock)), accounts)
     definitions = Definitions(core, definitions_kind)
@@ -102,6 +110,8 @@ async def running_api(
     finally:
         cleaning.cancel()
         await asyncio.gather(cleaning, return_exceptions=True)
+        if worker is not None:
+            worker.close()
         await store.aclose()  # ends the watches; then nobody is answered any more
         running.refuse()
 
@@ -171,7 +181,8 @@ class EmbeddedServer:
         self.authority = self.folder.authority(now)
         self.keys = TokenKeys.load(self.folder.token_keys())
         log = open_log(self.folder)
-        running = await self._stack.enter_async_context(running_api(log, self._clock, self.keys, self._settings))
+        served = running_api(log, self._clock, self.keys, self._settings, has_worker=True)
+        running = await self._stack.enter_async_context(served)
         self.running = running
         self._failed = asyncio.get_running_loop().create_future()
         running.store.on_failure(self._note_failure)

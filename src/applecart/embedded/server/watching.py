@@ -6,14 +6,15 @@ encoded once for all watchers.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from applecart.embedded.field_errors import FieldError, forbidden, not_supported
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.refusals import Refusal, expired
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.listing import NOT_OLDER, Selection
+from applecart.embedded.server.listing import NOT_OLDER, Make, Selection, sliced
 from applecart.embedded.server.objects import encode, with_revision
 from applecart.embedded.server.request import integer, invalid_options, is_true, revision
 from applecart.embedded.store.log import Compacted
@@ -44,6 +45,7 @@ class Form:
     name: str  # equal for equal forms, so that encoded events are shared
     encode: Callable[[Record], bytes]
     bookmark: Callable[[int, dict[str, str]], dict[str, object]]
+    make: Make
     first_encode: Callable[[Record], bytes] | None = None  # of a stream's first event, where it differs (a Table's headers)
 
 
@@ -84,13 +86,14 @@ async def stream(core: Core, kind: Kind, selection: Selection, options: WatchOpt
                 yield too_old(options.revision, table.floor)
                 return
         shows = _Shows(form, selection, after=options.revision or 0)
-        for first in range(0, len(records), INITIAL_SLICE):
-            yield b"".join(shows.record(ADDED, record) for record in records[first : first + INITIAL_SLICE])
+        for part in sliced(records, INITIAL_SLICE):
+            yield await form.make(part, partial(shows.records, part))
             await asyncio.sleep(0)
         if options.sends_initial_events:
             yield _initial_events_end(form, at)
-        if lines := shows.changes(changes):
-            yield lines
+        for some in sliced(changes, INITIAL_SLICE):
+            if lines := await shows.changes(some):
+                yield lines
         async for lines in _follow(core, watcher, shows, options, form):
             yield lines
     finally:
@@ -112,8 +115,9 @@ async def _follow(core: Core, watcher: Watcher, shows: "_Shows", options: WatchO
                 yield event_line(b"BOOKMARK", encode(form.bookmark(core.store.revision, {})))
                 bookmark_at = _next_bookmark(clock.monotonic(), end)
             continue
-        if lines := shows.changes(watcher.take()):
-            yield lines
+        for some in sliced(watcher.take(), INITIAL_SLICE):
+            if lines := await shows.changes(some):
+                yield lines
 
 
 def _next_bookmark(now: float, end: float) -> float:
@@ -134,11 +138,11 @@ class _Shows:
         self._takes_all = selection.takes_all
         self._is_first = form.first_encode is not None
 
-    def changes(self, changes: list[Change]) -> bytes:
-        return b"".join(map(self._change, changes))
+    async def changes(self, changes: Sequence[Change]) -> bytes:
+        return await self._form.make([one.record for one in changes], lambda: b"".join(map(self._change, changes)))
 
-    def record(self, kind_of_event: bytes, record: Record) -> bytes:
-        return event_line(kind_of_event, self._encoded(record))
+    def records(self, records: Sequence[Record]) -> bytes:
+        return b"".join(event_line(ADDED, self._encoded(record)) for record in records)
 
     def _change(self, change: Change) -> bytes:
         record, previous = change.record, change.previous

@@ -39,6 +39,10 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     value: bytes
     traits: Traits
 
+    @property
+    def size_bytes(self) -> int:
+        return len(self.value)
+
     def document(self) -> dict[str, Any]:
         """The object as fresh plain values, without apiVersion and kind."""
         document: dict[str, Any] = msgspec.json.decode(self.value)

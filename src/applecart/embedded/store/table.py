@@ -132,9 +132,8 @@ class Table:
 
     def tip(self, key: Key) -> Record | None:
         """The object as the next write finds it."""
-        if key in self._on_the_way:
-            return self._on_the_way[key][1]
-        return self._committed.get(key)
+        on_the_way = self._on_the_way.get(key)
+        return on_the_way[1] if on_the_way else self._committed.get(key)
 
     def expect(self, op: Op, record: Record) -> None:
         """A write was handed to the log."""
@@ -183,8 +182,9 @@ class Table:
     def records(self, namespace: str | None = None, after: Key | None = None) -> list[Record]:
         """The objects in order, as they are now; a list of its own, so the reader may take its time."""
         first, last = self._range(namespace, after)
-        committed = self._committed
-        return [committed[key] for key in self._keys[first:last]]
+        get = self._committed.get
+        # Another thread may read here while the loop takes one out.
+        return [record for key in self._keys[first:last] if (record := get(key)) is not None]
 
     def records_at(self, revision: int, namespace: str | None, after: Key | None) -> list[Record]:
         """The objects as they were at a revision that the ring reaches back to. Raises Compacted."""

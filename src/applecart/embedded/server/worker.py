@@ -1,0 +1,101 @@
+"""One thread for what would keep the event loop too long.
+
+One, because the interpreter runs only one at a time; between two of its instructions the loop gets its turn. What takes too
+long is ended wherever it is, and one user's work waits behind at most so much of another's.
+"""
+
+import asyncio
+import ctypes
+import gc
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from applecart.embedded.auth.authorize import Authorizer
+from applecart.embedded.auth.user import MASTERS, User
+from applecart.embedded.refusals import Refusal, too_many_requests
+
+LARGE_BYTES = 24 << 10  # of JSON: what the worst of this size takes the loop is some 20 ms
+MOST_WAITING = 8  # of one user
+LONGEST_S = 10.0  # ten times what the largest objects take that anybody needs
+
+Result = TypeVar("Result")
+
+
+class _TakesTooLong(BaseException):
+    """Raised inside the thread, wherever it is."""
+
+
+class Worker:
+    """The thread, and the queue in front of it."""
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self.authorizer = authorizer  # of this thread: what it derives from roles and Pods is shared with no other
+        self._turn = asyncio.Lock()
+        self._turns_of: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._waiting: Counter[str] = Counter()
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="large-requests", daemon=True)
+        self._thread.start()
+
+    async def run(self, user: User, work: Callable[[], Result]) -> Result:
+        """What `work` returns or raises, once it was its turn."""
+        if self._waiting[user.name] >= MOST_WAITING and MASTERS not in user.groups:
+            raise too_many_requests("too many large requests, please try again later", 1)
+        # Whoever goes away meanwhile does not give its turn to the next one: there is one thread.
+        return await asyncio.shield(asyncio.create_task(self._in_turn(user.name, work)))
+
+    def close(self) -> None:
+        self._jobs.put(None)
+
+    async def _in_turn(self, name: str, work: Callable[[], Result]) -> Result:
+        self._waiting[name] += 1
+        try:
+            async with self._turns_of[name], self._turn:  # users take turns, however much one of them sends
+                return await self._run(work)
+        finally:
+            self._waiting[name] -= 1
+            if not self._waiting[name]:
+                del self._waiting[name], self._turns_of[name]
+
+    async def _run(self, work: Callable[[], Result]) -> Result:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Result] = loop.create_future()
+
+        def job() -> None:
+            gc.disable()  # a million values are looked through again and again while they come into being, and all wait for it
+            try:
+                result = work()
+            except Exception as error:
+                loop.call_soon_threadsafe(_tell, done.set_exception, done, error)
+            else:
+                loop.call_soon_threadsafe(_tell, done.set_result, done, result)
+            finally:
+                gc.enable()
+
+        self._jobs.put(job)
+        try:
+            return await asyncio.wait_for(done, LONGEST_S)
+        except TimeoutError:
+            assert self._thread.ident is not None
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread.ident), ctypes.py_object(_TakesTooLong))
+            self._jobs.put(lambda: None)  # it ends this, should the work have come to its end in this moment
+            text = f"the request takes longer than {LONGEST_S:g} s to work out; make it smaller"
+            raise Refusal(504, "Timeout", text) from None
+
+    def _work(self) -> None:
+        while True:
+            with suppress(_TakesTooLong):
+                job = self._jobs.get()
+                if job is None:
+                    return
+                job()
+
+
+def _tell(tell: Callable[[Any], None], done: "asyncio.Future[Any]", what: Any) -> None:
+    """Whoever asked may have stopped waiting."""
+    if not done.done():
+        tell(what)

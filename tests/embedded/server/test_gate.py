@@ -9,6 +9,7 @@ import pytest
 
 from applecart.clock import Clock
 from applecart.embedded.auth.impersonation import impersonated
+from applecart.embedded.auth.pod_references import MIRROR_ANNOTATION
 from applecart.embedded.auth.rbac import ALLOWED
 from applecart.embedded.auth.user import AUTHENTICATED, NODES, User
 from applecart.embedded.kinds.strategy import Document
@@ -268,6 +269,28 @@ async def test_a_pod_is_admitted_alike_however_it_is_made(clock: Clock, method: 
         assert answer["spec"]["serviceAccountName"] == "default"
         assert answer["spec"]["priority"] == 0
         assert len(answer["spec"]["tolerations"]) == 2
+
+
+async def test_a_mirror_pod_stays_as_its_node_says_and_refers_to_nothing(clock: Clock) -> None:
+    """It got the default ServiceAccount, and was then refused because it refers to one."""
+    async with running_api(MemoryLog(), clock, token_keys(), Settings(needs_service_accounts=True)) as running:
+        await make(running, "/api/v1/namespaces", {"metadata": {"name": "ci"}})
+        node = await make(running, "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "mac-1"}})
+        owner = {"apiVersion": "v1", "kind": "Node", "name": "mac-1", "uid": node["metadata"]["uid"], "controller": True}
+
+        async def mirror(**spec: Any) -> tuple[int, Document]:
+            document = pod("ci", "new", "mac-1", **spec)
+            document["metadata"] |= {"annotations": {MIRROR_ANNOTATION: "x"}, "ownerReferences": [owner]}
+            return await ask(running, NODE, Door("POST", PODS, document))
+
+        for spec, why in (
+            ({"serviceAccountName": "robot"}, "service accounts"),
+            ({"volumes": [{"name": "v", "secret": {"secretName": "s"}}]}, "secrets"),
+        ):
+            code, answer = await mirror(**spec)
+            assert (code, answer["message"]) == (403, f'pods "new" is forbidden: a mirror pod may not reference {why}')
+        code, answer = await mirror()
+        assert (code, answer.get("spec", {}).get("serviceAccountName")) == (201, None), answer
 
 
 def test_only_the_gate_writes_to_the_store() -> None:

@@ -13,7 +13,6 @@ from applecart.embedded.tables.built_in import table_of
 from applecart.embedded.tables.render import (
     TableWriter,
     partial_metadata,
-    partial_metadata_list,
     read_include_object,
     table_document,
 )
@@ -83,9 +82,6 @@ def test_metadata_alone_has_the_name_of_its_kind() -> None:
         "apiVersion": "meta.k8s.io/v1",
         "metadata": POD["metadata"],
     }
-    listed = partial_metadata_list([POD, POD], {"resourceVersion": "7"}, "v1beta1")
-    assert (listed["kind"], listed["apiVersion"]) == ("PartialObjectMetadataList", "meta.k8s.io/v1beta1")
-    assert [one["apiVersion"] for one in listed["items"]] == ["meta.k8s.io/v1beta1"] * 2
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ validation; it does things in the real server's order, because each sees what th
 from typing import Any
 
 from applecart.api.meta import Resource
+from applecart.embedded.auth.pod_references import is_mirror, secret_names
 from applecart.embedded.field_errors import quoted
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.reader import Reader
@@ -31,10 +32,27 @@ def admit_pod(pod: Document, reader: Reader, *, needs_service_account: bool) -> 
     if not isinstance(spec, dict):
         return
     if needs_service_account:
-        _admit_service_account(pod, reader)
+        if is_mirror(pod):
+            _admit_mirror(pod)
+        else:
+            _admit_service_account(pod, reader)
     admit_priority(pod, reader)
     tolerate_lost_node(spec)
     admit_runtime_class(pod, reader)
+
+
+def _admit_mirror(pod: Document) -> None:
+    """What a node says of a Pod that it runs by itself is not changed, and reaches nothing of others."""
+    spec = pod["spec"]
+    if spec.get("serviceAccountName"):
+        raise _rejected(pod, "a mirror pod may not reference service accounts")
+    if any(secret_names(spec)):
+        raise _rejected(pod, "a mirror pod may not reference secrets")
+    sources = [
+        source for volume in spec.get("volumes") or () for source in (volume.get("projected") or {}).get("sources") or ()
+    ]
+    if any(source.get("serviceAccountToken") is not None for source in sources):
+        raise _rejected(pod, "a mirror pod may not use ServiceAccountToken volume projections")
 
 
 def _admit_service_account(pod: Document, reader: Reader) -> None:

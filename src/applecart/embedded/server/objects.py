@@ -3,7 +3,7 @@
 The stored value is the document without apiVersion and kind, encoded once; an answer is the kind's prefix and the same bytes.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -15,14 +15,6 @@ from applecart.embedded.store.record import Record
 
 encode = msgspec.json.encode
 _TYPE = ("apiVersion", "kind")
-
-
-class Written(NamedTuple):
-    """What a write left behind: the object's bytes without its type."""
-
-    document: Document
-    value: bytes
-    is_created: bool = False
 
 
 def key_of(kind: Kind, document: Document) -> Key:

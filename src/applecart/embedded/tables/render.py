@@ -93,12 +93,3 @@ def partial_metadata(obj: Document, version: str = META_VERSION) -> Document:
         "apiVersion": f"{META_GROUP}/{version}",
         "metadata": obj.get("metadata") or {},
     }
-
-
-def partial_metadata_list(objects: Iterable[Document], list_metadata: dict[str, Any], version: str = META_VERSION) -> Document:
-    return {
-        "kind": "PartialObjectMetadataList",
-        "apiVersion": f"{META_GROUP}/{version}",
-        "metadata": list_metadata,
-        "items": [partial_metadata(obj, version) for obj in objects],
-    }

@@ -1,4 +1,4 @@
-"""Checks 127 to 130, 139, 142 and 143: binding, eviction under a budget, what Pods get from a ServiceAccount, status
+"""Checks 127 to 130, 139 and 142 to 144: binding, eviction under a budget, what Pods get from a ServiceAccount, status
 subresources, immutable fields, methods that do not exist."""
 
 from typing import Any
@@ -247,3 +247,11 @@ async def check_143(ctx: Context) -> Any:
         answer = await ctx.admin.post(ctx.path("pods"), pod(name, automountServiceAccountToken=False, **spec))
         told[name] = answer.plain()
     return told
+
+
+@check(144, "the Service of the API itself is there from the start")
+async def check_144(ctx: Context) -> Any:
+    answer = (await ctx.admin.get(ctx.path("services", "kubernetes", namespace="default"))).plain()
+    for port in answer["body"]["spec"]["ports"] if answer["status"] == 200 else ():
+        del port["targetPort"]  # where a server listens is its own affair
+    return answer

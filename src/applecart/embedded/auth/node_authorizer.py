@@ -16,8 +16,8 @@ from applecart.embedded.auth.pod_references import CLAIMS, PODS, Reference, is_m
 from applecart.embedded.auth.rbac import ALLOWED, NO_OPINION, Decision
 from applecart.embedded.auth.untyped import Document, mapping, name_of, namespace_of, text
 from applecart.embedded.auth.user import User
-from applecart.embedded.field_selectors import required_values
 from applecart.embedded.reader import Reader
+from applecart.embedded.selectors import required_values
 
 PERSISTENT_VOLUMES = "persistentvolumes"
 NEVER = -1  # a revision that no store has

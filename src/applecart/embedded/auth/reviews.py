@@ -16,8 +16,8 @@ from applecart.embedded.auth.token_keys import BadToken
 from applecart.embedded.auth.untyped import Document, items, mapping, mappings, metadata, text, texts
 from applecart.embedded.auth.user import User
 from applecart.embedded.field_errors import FieldError, shown
-from applecart.embedded.field_selectors import is_readable, written
 from applecart.embedded.refusals import Refusal, bad_request, invalid
+from applecart.embedded.selectors import is_readable, written
 from applecart.embedded.times import stamp
 
 _IGNORED = "spec.resourceAttributes.fieldSelector ignored due to parse error"

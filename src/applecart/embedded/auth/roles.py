@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from applecart.api.meta import LabelSelector
 from applecart.embedded.auth.untyped import (
     Document,
     go_list,
@@ -19,7 +20,6 @@ from applecart.embedded.auth.untyped import (
     mappings,
     metadata,
     name_of,
-    text,
     texts,
     texts_by_name,
 )
@@ -189,25 +189,11 @@ def plan_aggregation(roles: Sequence[Document]) -> dict[str, list[Document]]:
 
 def selects(selector: Document, labels: dict[str, str]) -> bool:
     """Whether a label selector chooses an object; a selector that is empty chooses all, one that is wrong none."""
-    wanted = mapping(selector.get("matchLabels"))
-    if any(labels.get(name) != value for name, value in wanted.items()):
+    try:
+        return msgspec.convert(selector, LabelSelector).selects(labels)
+    except msgspec.ValidationError:
         return False
-    return all(_meets(one, labels) for one in mappings(selector.get("matchExpressions")))
 
 
 def _selectors(role: Document) -> list[Document]:
     return mappings(mapping(role.get("aggregationRule")).get("clusterRoleSelectors"))
-
-
-def _meets(expression: Document, labels: dict[str, str]) -> bool:
-    name, values = text(expression.get("key")), texts(expression.get("values"))
-    match expression.get("operator"):
-        case "In":
-            return labels.get(name) in values
-        case "NotIn":
-            return labels.get(name) not in values
-        case "Exists":
-            return name in labels
-        case "DoesNotExist":
-            return name not in labels
-    return False

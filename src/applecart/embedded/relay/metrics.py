@@ -16,13 +16,12 @@ import msgspec
 
 from applecart.api.meta import Key, Resource
 from applecart.embedded.attributes import Attributes
-from applecart.embedded.field_selectors import parse_field_selector, refuse_unknown_fields
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal, bad_request, method_not_allowed, no_such_resource, not_found
 from applecart.embedded.relay.agents import AgentLost, AgentRefused, AgentUnreachable, HttpAgents
 from applecart.embedded.relay.location import agent_of
+from applecart.embedded.selectors import label_selector, parse_field_selector, refuse_unknown_fields
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.label_selector import label_selector
 from applecart.embedded.server.objects import encode
 from applecart.embedded.server.request import Answer, ApiRequest
 from applecart.embedded.surface.served import Served, VirtualKind

@@ -4,7 +4,7 @@ A built-in kind's document is brought into the form the server keeps; unknown fi
 request asks; and every way in which bytes can be wrong ends in a refusal.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from applecart.embedded.field_errors import not_supported, quoted
@@ -28,8 +28,8 @@ _ANY_OBJECT = _any_object
 SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'  # part of a text that people search for
 
 
-def read_body(request: ApiRequest, *, is_custom: bool = False) -> Any:
-    """The body as plain values. Raises Refusal."""
+def read_body(request: ApiRequest, *, is_custom: bool = False, repeated: list[str] | None = None) -> Any:
+    """The body as plain values. Raises Refusal. `repeated` takes what occurs twice in YAML."""
     given = media_type(request.content_type)
     try:
         if given in ("", JSON):
@@ -38,7 +38,7 @@ def read_body(request: ApiRequest, *, is_custom: bool = False) -> Any:
             except syntax.NotJson as error:
                 raise bad_request(f"couldn't get version/kind; json parse error: {error}") from None
         if given == YAML:
-            return syntax.parse_yaml_or_json(request.body)
+            return syntax.parse_yaml_or_json(request.body, repeated)
     except syntax.NotYaml as error:
         raise bad_request(str(error)) from None
     if given == PROTOBUF and not is_custom:
@@ -50,19 +50,27 @@ def read_object(request: ApiRequest, kind: Kind, options: str, is_served: IsServ
     """The object in the body, as one of this kind. `options` names the request's options object, for refusals."""
     validation = field_validation(request, options)
     given = media_type(request.content_type)
+    repeated: list[str] = []
     if given == PROTOBUF and not kind.is_custom:
         document: Any = decode_protobuf(request.body, kind.resource.api_version, kind.resource.kind)
     else:
-        document = _read_text(request, kind)
+        document = _read_text(request, kind, repeated)
     _settle_type(request, document, kind, is_served)
     raw = request.body if given in ("", JSON) and validation != "Ignore" else b""
-    return take_in(request, kind, document, validation, raw)
+    if repeated and validation == "Strict":
+        repeated = [repeated_in_yaml(repeated)]
+    return take_in(request, kind, document, validation, raw, repeated)
 
 
-def _read_text(request: ApiRequest, kind: Kind) -> Document:
+def repeated_in_yaml(lines: list[str]) -> str:
+    """One sentence of all."""
+    return "\n  ".join(["yaml: unmarshal errors:", *lines])
+
+
+def _read_text(request: ApiRequest, kind: Kind, repeated: list[str]) -> Document:
     """A JSON or YAML body that is an object with a readable type."""
     try:
-        document = read_body(request, is_custom=kind.is_custom)
+        document = read_body(request, is_custom=kind.is_custom, repeated=repeated)
         if document is None and not kind.is_custom:
             document = {}  # as Go decodes null: an object in which nothing is set
         if not isinstance(document, dict):
@@ -80,18 +88,21 @@ def _read_text(request: ApiRequest, kind: Kind) -> Document:
     return document
 
 
-def take_in(request: ApiRequest, kind: Kind, document: Document, validation: str, raw: bytes = b"") -> Document:
+def take_in(
+    request: ApiRequest, kind: Kind, document: Document, validation: str, raw: bytes = b"", found: Iterable[str] = ()
+) -> Document:
     """A document of this kind in the form the server keeps; its unknown fields are dropped and told.
 
-    `raw` is the JSON text it came from, where what occurs twice in it shall be told as well."""
+    `raw` is the JSON text it came from, where what occurs twice in it shall be told as well; `found` was found before."""
     if kind.is_custom:
-        problems = _take_in_custom(kind, document, raw)
+        problems = take_in_custom(kind, document, raw)
     else:
         type = type_of(kind.resource.api_version, kind.resource.kind)
         assert type is not None, f"{kind.resource.kind} has no type"
         conformed = conform(document, type)
         problems = strict_problems(raw, document, conformed, type) if raw else conformed.problems
         document = conformed.document
+    problems = [*found, *problems]
     if problems and validation == "Strict":
         raise unhandled(kind, f"strict decoding error: {', '.join(problems)}")
     if validation == "Warn":
@@ -102,7 +113,7 @@ def take_in(request: ApiRequest, kind: Kind, document: Document, validation: str
     return document
 
 
-def _take_in_custom(kind: Kind, document: Document, raw: bytes) -> list[str]:
+def take_in_custom(kind: Kind, document: Document, raw: bytes = b"") -> list[str]:
     """Metadata is that of every object; the rest is the schema's. What is unknown or occurs twice, as sentences."""
     problems = duplicate_fields(raw, document) if raw else []
     metadata = document.get("metadata")

@@ -1,9 +1,11 @@
 """What the server writes of its own accord: what every cluster has from its first moment, and what follows from commits.
 
-Namespaces and roles that clients take for granted are made at each start; what people changed stays, as far as roles allow.
-From then on roles that gather those of others follow them, and nodes may read what the Pods on them refer to. That is done
-after readers see a write and before its writer hears of it, or right after; none waits.
+Namespaces, roles and the Service that clients take for granted are made at each start; what people changed stays, as far as
+roles allow. From then on roles that gather those of others follow them, and nodes may read what the Pods on them refer to. That
+is done after readers see a write and before its writer hears of it, or right after; none waits.
 """
+
+from copy import deepcopy
 
 from applecart.api.meta import Key
 from applecart.embedded.auth.authorize import Authorizer
@@ -15,11 +17,25 @@ from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.field_owners import Manager, applied_to
 from applecart.embedded.server.gate import Submitted, write_own
-from applecart.embedded.server.objects import find, viewed
+from applecart.embedded.server.objects import find, key_of, viewed
 from applecart.embedded.store.record import Change, Op
 from applecart.embedded.store.table import NODE_FIELD
 
 GATHERER = Manager("clusterrole-aggregation-controller")  # who does it elsewhere
+# The name by which clients in a cluster know its API. Nobody routes the address: a VM is told another one, if any.
+API_SERVICE: Document = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {
+        "name": "kubernetes",
+        "namespace": "default",
+        "labels": {"component": "apiserver", "provider": "kubernetes"},
+    },
+    "spec": {
+        "clusterIP": "10.96.0.1",
+        "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
+    },
+}
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
@@ -34,6 +50,11 @@ async def make_sure(core: Core) -> None:
             last = write_own(core, namespaces, document)
     for document in wanted():
         last = _reconcile(core, document) or last
+    services = _kind(core, "", "v1", "services")
+    if find(core, services, key_of(services, API_SERVICE)) is None:
+        service: Document = deepcopy(API_SERVICE)
+        services.strategy.default(service)
+        last = write_own(core, services, service)
     last = aggregate(core) or last
     if last is not None:
         await last.settle()

@@ -15,12 +15,11 @@ import msgspec
 
 from applecart.api.meta import Key
 from applecart.embedded.field_errors import FieldError, forbidden, not_supported
-from applecart.embedded.field_selectors import FieldSelector, parse_field_selector, refuse_unknown_fields
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.refusals import Refusal, bad_request
+from applecart.embedded.selectors import FieldSelector, everything, label_selector, parse_field_selector, refuse_unknown_fields
 from applecart.embedded.server import syntax
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.label_selector import everything, label_selector
 from applecart.embedded.server.request import integer, invalid_options, is_true, revision
 from applecart.embedded.store.log import Compacted
 from applecart.embedded.store.record import Change, Record

@@ -12,8 +12,8 @@ from applecart.api.meta import Resource
 from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.user import User
 from applecart.embedded.field_errors import FieldError, not_supported, quoted
-from applecart.embedded.field_selectors import parse_field_selector
 from applecart.embedded.refusals import Refusal, bad_request, invalid
+from applecart.embedded.selectors import parse_field_selector
 
 JSON = "application/json"
 BODY_LIMIT_BYTES = 3 << 20  # of a request, as on the real server

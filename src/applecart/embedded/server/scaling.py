@@ -77,7 +77,8 @@ def _patched(request: ApiRequest, kind: Kind, current: Document) -> Document:
     given = media_type(request.content_type)
     if given not in (JSON_PATCH, MERGE_PATCH):
         raise unsupported_media_type((JSON_PATCH, MERGE_PATCH))
-    changed = patcher(given, request.body, kind)(current)
+    change, _ = patcher(given, request.body, kind, "Ignore")
+    changed = change(current)
     try:
         return _conformed(changed)
     except Refusal as refusal:

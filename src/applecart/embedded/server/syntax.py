@@ -14,7 +14,9 @@ from typing import Any
 import msgspec
 import yaml
 
+from applecart.embedded.field_errors import quoted
 from applecart.embedded.refusals import Refusal
+from applecart.embedded.structure.strict import has_duplicates
 
 SHOWN_BYTES = 4096  # of a body that could not be read
 DEEPEST = 200  # nesting that is read; half of what the deepest recursion here bears, and as for YAML
@@ -137,6 +139,7 @@ _WHAT_BUILDING_RAISES = (AttributeError, IndexError, KeyError, OverflowError, Re
 
 
 MERGE = "tag:yaml.org,2002:merge"
+MOST_REPEATED = 100  # keys that are told
 
 
 class NotYaml(ValueError):
@@ -144,7 +147,26 @@ class NotYaml(ValueError):
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Timestamps stay text, as in JSON."""
+    """Timestamps stay text, as in JSON. A key that occurs twice is noted, with the line of its later value."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.repeated: dict[tuple[int, int], str] = {}  # by where the value ends, as the real server notes them
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        pairs = node.value
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        if len(mapping) < len(pairs) and len(self.repeated) < MOST_REPEATED:
+            seen: set[tuple[str, str]] = set()
+            for key, value in pairs:
+                name = (key.tag, str(key.value))
+                if name in seen and key.tag != MERGE:
+                    built = self.construct_object(key)
+                    shown = quoted(built) if isinstance(built, str) else _key(built)
+                    line = f"line {value.start_mark.line + 1}: key {shown} already set in map"
+                    self.repeated[value.end_mark.index, -value.start_mark.index] = line
+                seen.add(name)
+        return mapping
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Keys that are merged in again and again are kept once: otherwise each merge of a merge doubles them."""
@@ -160,31 +182,41 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-def parse_yaml_or_json(body: bytes) -> Any:
+def parse_yaml_or_json(body: bytes, repeated: list[str] | None = None) -> Any:
     """What is sent as YAML is JSON as a rule, which is read a hundred times as fast. Raises NotYaml; Refusal for much YAML."""
     if body.lstrip()[:1] == b"{":
         try:
-            return parse_json(body)
+            value = parse_json(body)
+            if len(body) > MOST_YAML_BYTES or not has_duplicates(body):  # which are told in the words of YAML
+                return value
         except NotJson as error:  # a mapping in braces, or a mistake, which is told in the words of YAML while it is small
             if len(body) > MOST_YAML_BYTES:
                 raise NotYaml(str(error)) from None
     if len(body) > MOST_YAML_BYTES:
         raise Refusal(413, "RequestEntityTooLarge", f"Request entity too large: limit is {MOST_YAML_BYTES} for YAML; send JSON")
-    return parse_yaml(body)
+    return parse_yaml(body, repeated)
 
 
-def parse_yaml(body: bytes) -> Any:
-    """The values of a YAML text. Raises NotYaml."""
+def parse_yaml(body: bytes, repeated: list[str] | None = None) -> Any:
+    """The values of a YAML text. Raises NotYaml. `repeated` takes a sentence for every key that occurs twice."""
     text = _text(body)
     try:
         _refuse_depth(text)
-        documents = list(yaml.load_all(text, Loader=_Loader))
+        loader = _Loader(text)
+        try:
+            documents = []
+            while loader.check_data():
+                documents.append(loader.get_data())
+        finally:
+            loader.dispose()
     except yaml.YAMLError as error:
         raise NotYaml(_why_not_yaml(error)) from None
     except NotYaml:
         raise
     except _WHAT_BUILDING_RAISES as error:
         raise NotYaml(f"yaml: {error}") from None
+    if repeated is not None:
+        repeated += [line for _, line in sorted(loader.repeated.items())]
     if len(documents) > 1:
         raise NotYaml("yaml: more than one document in the body")
     return _Reading(2 * len(text) + MOST_ADDED).as_json(documents[0], 0) if documents else None

@@ -1,6 +1,6 @@
 """POST, PUT, PATCH and DELETE of objects: from a request to its answer, and which of the four kinds of patch it carries."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -17,7 +17,14 @@ from applecart.embedded.patching.strategic import strategic_merge
 from applecart.embedded.refusals import Refusal, bad_request, invalid, not_found, unsupported_media_type
 from applecart.embedded.server import deletion, gate, syntax
 from applecart.embedded.server.admission import Write, write_of
-from applecart.embedded.server.bodies import field_validation, other_type, read_object, take_in
+from applecart.embedded.server.bodies import (
+    field_validation,
+    other_type,
+    read_object,
+    repeated_in_yaml,
+    take_in,
+    take_in_custom,
+)
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.field_owners import applied_to
 from applecart.embedded.server.gate import settle_namespace
@@ -27,6 +34,7 @@ from applecart.embedded.server.representation import Forms, sent
 from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer, invalid_options, is_true, media_type
 from applecart.embedded.store.record import Record
 from applecart.embedded.structure.conform import conform
+from applecart.embedded.structure.strict import duplicate_fields, json_patch_problems
 from applecart.embedded.structure.types import type_of
 
 JSON_PATCH = "application/json-patch+json"
@@ -36,6 +44,9 @@ APPLY_PATCH = "application/apply-patch+yaml"
 BUILTIN_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 CUSTOM_TYPES = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 CREATE, UPDATE, PATCH = "CreateOptions", "UpdateOptions", "PatchOptions"
+
+
+Repeated = Callable[[Document], list[str]]
 
 
 def refuse_unknown_type(kind: Kind, content_type: str) -> str:
@@ -49,8 +60,8 @@ def refuse_unknown_type(kind: Kind, content_type: str) -> str:
     return given
 
 
-def patcher(given: str, body: bytes, kind: Kind) -> Callable[[Document], Document]:
-    """What a patch other than apply makes of an object."""
+def patcher(given: str, body: bytes, kind: Kind, validation: str) -> tuple[Callable[[Document], Document], Repeated]:
+    """What a patch other than apply makes of an object, and what the patch says twice, given what it made."""
     about = "" if given == STRATEGIC_PATCH else "error decoding patch: "
     try:
         patch: Any = syntax.parse_json(body)
@@ -75,7 +86,12 @@ def patcher(given: str, body: bytes, kind: Kind) -> Callable[[Document], Documen
             raise Refusal(400, "BadRequest", "the patch leaves no object")
         return changed
 
-    return change
+    def repeated(changed: Document) -> list[str]:
+        if validation == "Ignore":
+            return []
+        return json_patch_problems(body, patch, changed) if given == JSON_PATCH else duplicate_fields(body, patch)
+
+    return change, repeated
 
 
 async def post(core: Core, request: ApiRequest, kind: Kind, namespace: str) -> Answer:
@@ -109,21 +125,22 @@ async def patch(core: Core, request: ApiRequest, kind: Kind, key: Key, subresour
     if is_true(request.query.get("force")):
         raise invalid_options(PATCH, [forbidden_field("force", "may not be specified for non-apply patch")])
     record = find(core, kind, key)
-    change = patcher(given, request.body, kind)
+    change, repeated = patcher(given, request.body, kind, validation)
     if record is None:
         raise not_found(kind.resource, key.name)
 
     def make(document: Document) -> Document:
         changed = change(document)
-        return _conformed(request, kind, changed, key, validation)
+        return _conformed(request, kind, changed, key, validation, repeated(changed))
 
     return await _answer(forms, *gate.update(core, write, record, make))
 
 
 async def _apply(core: Core, request: ApiRequest, write: Write, validation: str, forms: Forms) -> Answer:
     kind, key, manager = write.kind, write.key, write.manager
+    repeated: list[str] = []
     try:
-        applied: Any = syntax.parse_yaml_or_json(request.body)
+        applied: Any = syntax.parse_yaml_or_json(request.body, repeated)
     except syntax.NotYaml as error:
         raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
     record = find(core, kind, key)
@@ -133,6 +150,11 @@ async def _apply(core: Core, request: ApiRequest, write: Write, validation: str,
 
     def make(live: Document | None) -> Document:
         merged = applied_to(core, kind, live, applied, manager, force=is_true(request.query.get("force")))
+        if repeated and validation == "Strict":  # after conflicts, as on the real server
+            why = repeated_in_yaml(repeated)
+            raise bad_request(f"error strict decoding YAML: error converting YAML to JSON: {why}")
+        if validation == "Warn":
+            request.warnings += repeated
         refuse_other_place(kind, key, merged)
         return take_in(request, kind, merged, validation)
 
@@ -182,11 +204,11 @@ def refuse_other_place(kind: Kind, key: Key, document: Document) -> None:
     settle_namespace(kind, metadata, key.namespace)
 
 
-def _conformed(request: ApiRequest, kind: Kind, changed: Document, key: Key, validation: str) -> Document:
+def _conformed(request: ApiRequest, kind: Kind, changed: Document, key: Key, validation: str, found: Iterable[str]) -> Document:
     """What a patch made, decoded like any other body; it fails as a bad patch."""
     try:
         refuse_other_type(kind, changed)
-        taken = take_in(request, kind, changed, validation)
+        taken = take_in(request, kind, changed, validation, found=found)
     except Refusal as refusal:
         raise bad_patch(changed, refusal) from None
     refuse_other_place(kind, key, taken)
@@ -215,16 +237,18 @@ def refuse_undeclared(kind: Kind, applied: Any) -> None:
         return
     copy = msgspec.json.decode(encode(applied))
     if kind.is_custom:
-        unknown = kind.strategy.drop_unknown(copy)
+        unknown = take_in_custom(kind, copy)
     else:
         known = type_of(kind.resource.api_version, kind.resource.kind)
         unknown = conform(copy, known).problems if known else []
     if unknown:
-        path = unknown[0].removeprefix('unknown field "').removesuffix('"')
+        paths = sorted(one.removeprefix('unknown field "').removesuffix('"') for one in unknown)
+        lines = [f".{path}: field not declared in schema" for path in paths]
+        said = lines[0] if len(lines) == 1 else "\n  ".join(["errors:", *lines])
         metadata = applied["metadata"] if isinstance(applied.get("metadata"), dict) else {}
         about = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {kind.resource.group}/{kind.resource.version}"
         about = f"{about}, Kind={kind.resource.kind}"
-        raise bad_request(f"failed to create typed patch object ({about}): .{path}: field not declared in schema")
+        raise bad_request(f"failed to create typed patch object ({about}): {said}")
 
 
 def bad_patch(changed: Document, refusal: Refusal) -> Refusal:

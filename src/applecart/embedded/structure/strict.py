@@ -14,6 +14,7 @@ from applecart.embedded.field_errors import quoted
 from applecart.embedded.structure.conform import MAX_REPORTED, Conformed
 from applecart.embedded.structure.types import StructType, ValueType
 
+_OPERATION = frozenset({"op", "path", "from", "value"})
 _NAME_END = b'":'
 _ESCAPED_QUOTE = rb"\u0022"
 _LOOSE_NAME_END = re.compile(rb'"\s+:')
@@ -25,7 +26,7 @@ class _Pairs(list[tuple[str, Any]]):
 
 def strict_problems(raw: bytes, document: Any, conformed: Conformed, type: StructType) -> list[str]:
     """Sentences such as `duplicate field "data"`, in the order of the text. `document` is what `raw` was decoded to."""
-    if _has_as_many_members(raw, document) or not _has_duplicates(raw):
+    if _has_as_many_members(raw, document) or not has_duplicates(raw):
         return conformed.problems
     found: dict[str, None] = {}
     _look_into(json.loads(raw, object_pairs_hook=_Pairs), ValueType("struct", "", type.name), "", found)
@@ -34,11 +35,55 @@ def strict_problems(raw: bytes, document: Any, conformed: Conformed, type: Struc
 
 def duplicate_fields(raw: bytes, document: Any) -> list[str]:
     """The same for a document of which no type is known: only what occurs twice."""
-    if _has_as_many_members(raw, document) or not _has_duplicates(raw):
+    if _has_as_many_members(raw, document) or not has_duplicates(raw):
         return []
     found: dict[str, None] = {}
     _look_for_doubles(json.loads(raw, object_pairs_hook=_Pairs), "", found)
     return list(found)[:MAX_REPORTED]
+
+
+def json_patch_problems(raw: bytes, operations: Any, patched: Any) -> list[str]:
+    """What operations say twice or in vain, and what occurs twice in the document they made: values keep their text."""
+    if not isinstance(operations, list) or not (has_duplicates(raw) or any(_in_vain(one) for one in operations)):
+        return []
+    found: dict[str, None] = {}
+    made: dict[str, None] = {}
+    for index, operation in enumerate(json.loads(raw, object_pairs_hook=_Pairs)):
+        seen: set[str] = set()
+        for name, value in operation if isinstance(operation, _Pairs) else ():
+            place = f"[{index}].{name}"
+            if name not in _OPERATION:
+                found[f"json patch unknown field {quoted(place)}"] = None
+            elif name in seen:
+                found[f"json patch duplicate field {quoted(place)}"] = None
+            seen.add(name)
+            doubles: dict[str, None] = {}
+            _look_for_doubles(value, place, doubles)
+            found |= dict.fromkeys(f"json patch {one}" for one in doubles)
+            if name == "value" and (target := _place_of(operations[index].get("path"), patched)):
+                _look_for_doubles(value, target, made)
+    return [*found, *made][:MAX_REPORTED]
+
+
+def _in_vain(operation: Any) -> bool:
+    return isinstance(operation, dict) and not operation.keys() <= _OPERATION
+
+
+def _place_of(pointer: Any, patched: Any) -> str:
+    """A JSON pointer as refusals write it, where it leads somewhere; else nothing."""
+    place = ""
+    for part in str(pointer).split("/")[1:]:
+        name = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(patched, list):
+            at = len(patched) - 1 if name == "-" else int(name) if name.isdecimal() else len(patched)
+            if not 0 <= at < len(patched):
+                return ""
+            place, patched = f"{place}[{at}]", patched[at]
+        elif isinstance(patched, dict) and name in patched:
+            place, patched = f"{place}.{name}" if place else name, patched[name]
+        else:
+            return ""
+    return place
 
 
 def _look_for_doubles(value: Any, path: str, found: dict[str, None]) -> None:
@@ -67,7 +112,7 @@ def _has_as_many_members(raw: bytes, document: Any) -> bool:
     )
 
 
-def _has_duplicates(raw: bytes) -> bool:
+def has_duplicates(raw: bytes) -> bool:
     has_any = False
 
     def look(pairs: list[tuple[str, Any]]) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.field_selectors import is_readable, required_values, written
+from applecart.embedded.selectors import is_readable, required_values, written
 
 
 @pytest.mark.parametrize(

@@ -252,6 +252,12 @@ async def test_nothing_is_made_in_a_namespace_that_goes_or_is_none(
     assert (code, answer["reason"]) == expected
 
 
+@pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
+async def test_the_namespaces_that_everything_needs_may_not_be_deleted(running: RunningApi, name: str) -> None:
+    code, answer = await ask(running, ADMIN, Door("DELETE", f"/api/v1/namespaces/{name}"))
+    assert (code, answer["message"]) == (403, f'namespaces "{name}" is forbidden: this namespace may not be deleted')
+
+
 @pytest.mark.parametrize(("method", "path", "media"), [("POST", PODS, "application/json"), ("PATCH", f"{PODS}/new", APPLY)])
 async def test_a_pod_is_admitted_alike_however_it_is_made(clock: Clock, method: str, path: str, media: str) -> None:
     async with running_api(MemoryLog(), clock, token_keys(), Settings(needs_service_accounts=True)) as running:

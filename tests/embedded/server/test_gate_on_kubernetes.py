@@ -1,6 +1,8 @@
 """Who may not create, and tries to by another verb: the answers of a real server, and ours."""
 
+import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,7 @@ EDITOR = "edits-and-never-creates"
 
 def prepared(admin: Asks) -> None:
     admin("POST", "/api/v1/namespaces", plain("Namespace", "", "ci"))
-    admin.create(role(EDITOR, rule("get update patch", "*", "*")))
+    admin.create(role(EDITOR, rule("get update patch delete", "*", "*")))
     admin.create(binding(EDITOR, EDITOR, f"user:{EDITOR}"))
 
 
@@ -61,3 +63,18 @@ def test_both_servers_take_a_namespace_that_is_none_before_the_lack_of_a_right(c
     path = "/api/v1/namespaces/nowhere/configmaps/new?fieldManager=test"
     expected, got = (caller("PATCH", path, document, media=APPLY) for caller in callers)
     assert got == expected
+
+
+@pytest.mark.parametrize("body", [None, {"preconditions": {"uid": "another"}}, {"preconditions": {"resourceVersion": "1"}}])
+def test_both_servers_keep_the_namespaces_that_everything_needs(
+    callers: tuple[Asks, Asks], body: dict[str, object] | None
+) -> None:
+    expected, got = (caller("DELETE", "/api/v1/namespaces/default", body) for caller in callers)
+    assert expected[0] == (403 if body is None else 409)
+    assert plainly(got) == plainly(expected)
+
+
+def plainly(answer: tuple[int, Any]) -> tuple[int, Any]:
+    """Without what differs between any two clusters."""
+    code, document = answer
+    return code, {**document, "message": re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|(?<=meta: )\d+", "...", document["message"])}

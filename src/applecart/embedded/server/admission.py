@@ -19,6 +19,7 @@ from applecart.embedded.server.field_owners import Manager, manager_of
 from applecart.embedded.server.request import ApiRequest, is_dry_run
 
 NAMESPACES = "namespaces"
+IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 NOBODY = Manager("")  # owns what a write without fields of its own changes, a deletion for example
 
 
@@ -52,6 +53,8 @@ def admit(core: Core, write: Write, document: Document | None, old: Document | N
     """Every write: the object as it would be, what it is now, or what was posted below it."""
     user, kind = write.user, write.kind
     name = write.key.name or (document or {}).get("metadata", {}).get("name", "")
+    if write.verb == "delete" and name in IMMORTAL and kind.resource.label == NAMESPACES:
+        raise forbidden(kind.resource, name, "this namespace may not be deleted")
     if user.node:
         why = node_restriction.refuse(
             user,

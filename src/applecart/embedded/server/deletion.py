@@ -53,6 +53,9 @@ def refuse_unmet(kind: Kind, document: Document, options: DeleteOptions) -> Refu
         (options.uid, metadata.get("uid", ""), "UID", "deleted and then recreated"),
         (options.resource_version, metadata.get("resourceVersion", ""), "ResourceVersion", "modified"),
     ):
+        if asked is not None and asked != actual and kind.resource.label == NAMESPACES:  # which have words of their own
+            differs = f"{word} in precondition: {asked}, {word} in object meta: {actual}"
+            return conflict(kind.resource, metadata["name"], f"Precondition failed: {differs}")
         if asked is not None and asked != actual:
             differs = f"the {word} in the precondition ({asked}) does not match the {word} in record ({actual})"
             return conflict(named, metadata["name"], f"{differs}. The object might have been {since}")

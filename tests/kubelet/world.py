@@ -4,6 +4,7 @@ All of it in this process, on virtual time. The disks survive the agents; so do 
 """
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -110,8 +111,10 @@ class World:
     async def until(self, name: str, holds: Callable[[Pod | None], bool], within_s: float = 3600.0) -> Pod | None:
         """The Pod once it is so; fails when that takes longer."""
         async with asyncio.timeout(within_s):
-            while not holds(pod := await self.pod(name)):  # noqa: ASYNC110 (as a person does)
-                await asyncio.sleep(LOOK_EVERY_S)
+            for looks in itertools.count():
+                if holds(pod := await self.pod(name)):
+                    break
+                await asyncio.sleep(LOOK_EVERY_S * (1 + looks // 20))  # as a person does, who loses patience
         return pod
 
     async def until_phase(self, name: str, phase: str, within_s: float = 3600.0) -> Pod:

@@ -25,8 +25,9 @@ from applecart.sim.tart import guest_rules
 from applecart.sim.tart.leases import Leases, write_leases
 from tests.kubelet import world as simulated
 from tests.kubelet.world import NAMESPACE, World, vm_pod
+from tests.soak import soaks
 
-EARLY, LATE = 20, 100  # Pods that were, at the two looks
+EARLY, LATE = 20, soaks(60, 500)  # Pods that were, at the two looks
 AT_ONCE = 2
 RUNS_S = "30"
 DHCP_S = 600  # as fleets set it that make more guests a day than there are addresses

@@ -29,11 +29,14 @@ class DiskImage(msgspec.Struct):
         return sum(self.blocks.values())
 
 
+_decode = msgspec.json.Decoder(DiskImage).decode
+
+
 def read(path: Path) -> DiskImage:
     """A torn or foreign file reads as an empty disk; a missing one raises."""
     try:
         with path.open("rb") as file:
-            return msgspec.json.decode(file.readline(LONGEST_HEADER_BYTES).rstrip(b" \n"), type=DiskImage)
+            return _decode(file.readline(LONGEST_HEADER_BYTES))
     except (msgspec.DecodeError, UnicodeDecodeError):
         return DiskImage()
 

@@ -92,9 +92,9 @@ class Store:
     def _disks(self) -> Iterator[Path]:
         for folder in (*self.vms.iterdir(), *self.tmp.iterdir()):
             yield folder / DISK
-        for name, folder in self.cached():
-            if "@" in name:
-                yield folder / DISK
+        for parent, _, files in os.walk(self.images):  # a tag is a link, which it does not follow
+            if DISK in files:
+                yield Path(parent, DISK)
 
     def clean_tmp(self) -> None:
         """What every command but pull and clone does first."""

@@ -30,6 +30,10 @@ class Strategy:
     def default(self, obj: Document) -> None:
         """Fill in what the caller left out; runs on everything that is decoded."""
 
+    def default_applied(self, obj: Document) -> None:
+        """The same for what an apply made, which the real server does not decode."""
+        self.default(obj)
+
     def prepare_create(self, obj: Document) -> None:
         """Drop what a creator may not set, set what the server decides."""
         if self.has_status:

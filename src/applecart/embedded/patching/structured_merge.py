@@ -311,13 +311,13 @@ def _combined_items(live: Any, applied: Any, shape: Shape) -> list[Any]:
 
 
 def without(content: Any, fields: FieldSet, shape: Shape) -> Any:
-    """A value without these fields, empty when nothing is left: whether it goes too is for its parent's fields to say."""
+    """A value without these fields, null when nothing is left: whether it goes too is for its parent's fields to say."""
     form = form_of(shape, content)
     if form == "map" and type(content) is dict:
-        return _without_members(content, fields, shape)
+        return _without_members(content, fields, shape) or None
     if form == "list" and type(content) is list:
-        return _without_items(content, fields, shape)
-    return type(content)() if type(content) is dict or type(content) is list else content
+        return _without_items(content, fields, shape) or None
+    return None if type(content) is dict or type(content) is list else content
 
 
 def _without_members(content: dict[str, Any], fields: FieldSet, shape: Shape) -> dict[str, Any]:

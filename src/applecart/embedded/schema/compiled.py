@@ -46,9 +46,9 @@ class CompiledSchema:
         """Removes what the schema does not know; returns the paths."""
         return self._unknown(document, removes=True)
 
-    def default(self, document: Document) -> None:
+    def default(self, document: Document, *, keeps_nulls: bool = False) -> None:
         try:
-            fill_defaults(document, self.root)
+            fill_defaults(document, self.root, keeps_nulls=keeps_nulls)
         except RecursionError:
             raise bad_request(TOO_DEEP) from None
 

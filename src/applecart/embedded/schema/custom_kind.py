@@ -47,6 +47,9 @@ class CustomStrategy(Strategy):
     def default(self, obj: Document) -> None:
         self.schema.default(obj)
 
+    def default_applied(self, obj: Document) -> None:
+        self.schema.default(obj, keeps_nulls=True)
+
     def validate_with(self, found: list[FieldError], obj: Document, old: Document | None) -> list[FieldError]:
         """Together with the old object, whose flaws are forgiven; what its metadata lacks keeps rules from being asked."""
         return self.schema.validate(obj, old, found=found, more=self._scale_errors(obj))

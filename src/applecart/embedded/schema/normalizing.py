@@ -58,22 +58,22 @@ def _joint(path: str) -> str:
     return path if path.startswith("[") else f".{path}"
 
 
-def fill_defaults(value: Any, node: Node | None) -> None:
-    """Changes the document in place."""
+def fill_defaults(value: Any, node: Node | None, *, keeps_nulls: bool = False) -> None:
+    """Changes the document in place. `keeps_nulls` leaves those without a default to be refused."""
     if node is None:
         return
     if type(value) is dict:
-        _fill_object(value, node)
+        _fill_object(value, node, keeps_nulls)
     elif type(value) is list and node.items is not None:
         items = node.items
         for index, item in enumerate(value):
             if item is None and not items.is_nullable and items.default is not None:
                 value[index] = item = fresh(items.default)
             if type(item) is dict or type(item) is list:
-                fill_defaults(item, items)
+                fill_defaults(item, items, keeps_nulls=keeps_nulls)
 
 
-def _fill_object(value: dict[str, Any], node: Node) -> None:
+def _fill_object(value: dict[str, Any], node: Node, keeps_nulls: bool) -> None:
     for name, default in node.defaults.items():
         if name not in value or (value[name] is None and not node.properties[name].is_nullable):
             value[name] = fresh(default)
@@ -84,14 +84,14 @@ def _fill_object(value: dict[str, Any], node: Node) -> None:
         if known is None:
             continue
         if type(member) is dict:
-            _fill_object(member, known)
+            _fill_object(member, known, keeps_nulls)
         elif type(member) is list:
-            fill_defaults(member, known)
+            fill_defaults(member, known, keeps_nulls=keeps_nulls)
         elif member is None and not known.is_nullable:
-            if known.default is None:
-                gone.append(name)
-            else:  # a member of a map: its name is not in `defaults`
+            if known.default is not None:  # a member of a map: its name is not in `defaults`
                 value[name] = fresh(known.default)
-                fill_defaults(value[name], known)
+                fill_defaults(value[name], known, keeps_nulls=keeps_nulls)
+            elif not keeps_nulls:
+                gone.append(name)
     for name in gone:
         del value[name]

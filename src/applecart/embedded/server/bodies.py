@@ -89,11 +89,21 @@ def _read_text(request: ApiRequest, kind: Kind, repeated: list[str]) -> Document
 
 
 def take_in(
-    request: ApiRequest, kind: Kind, document: Document, validation: str, raw: bytes = b"", found: Iterable[str] = ()
+    request: ApiRequest,
+    kind: Kind,
+    document: Document,
+    validation: str,
+    raw: bytes = b"",
+    found: Iterable[str] = (),
+    *,
+    is_applied: bool = False,
 ) -> Document:
     """A document of this kind in the form the server keeps; its unknown fields are dropped and told.
 
     `raw` is the JSON text it came from, where what occurs twice in it shall be told as well; `found` was found before."""
+    metadata = document.get("metadata")
+    # Decoding drops what is empty; of a custom object the real server drops it as well.
+    clears_owners = not kind.is_custom and isinstance(metadata, dict) and metadata.get("managedFields") == []
     if kind.is_custom:
         problems = take_in_custom(kind, document, raw)
     else:
@@ -109,7 +119,12 @@ def take_in(
         request.warnings += problems
     if not isinstance(document.get("metadata"), dict):
         document["metadata"] = {}
-    kind.strategy.default(document)
+    if clears_owners:
+        document["metadata"]["managedFields"] = []
+    if is_applied:
+        kind.strategy.default_applied(document)
+    else:
+        kind.strategy.default(document)
     return document
 
 

@@ -156,7 +156,7 @@ async def _apply(core: Core, request: ApiRequest, write: Write, validation: str,
         if validation == "Warn":
             request.warnings += repeated
         refuse_other_place(kind, key, merged)
-        return take_in(request, kind, merged, validation)
+        return take_in(request, kind, merged, validation, is_applied=True)
 
     if record is None:
         if manager.subresource:

@@ -14,9 +14,8 @@ from applecart.cli.fleet_watch import FleetWatch, machine_not_ready_since, pod_p
 from applecart.clock import Clock
 from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
+from applecart.kube.manager import Manager
 from applecart.kube.patch import Merge
-from applecart.observe.ages import Ages
-from applecart.observe.metrics import Metrics
 from tests.kube.embedded_api import define, serving
 from tests.kube.faults import FaultyTransport, Says, always
 from tests.kube.objects import pod
@@ -49,10 +48,10 @@ def test_a_machine_waits_until_it_is_ready() -> None:
 async def test_the_age_of_the_oldest_pending_pod_is_exported_until_it_runs(running: RunningApi, clock: Clock) -> None:
     client = Client(running.transport(), clock)
     await define(client, *DEFINITIONS)
-    metrics = Metrics()
-    ages = Ages(clock, metrics)
-    fleet = FleetWatch(client, metrics, ages)
-    following = asyncio.create_task(fleet.run())
+    manager = Manager(client)
+    metrics, ages = manager.metrics, manager.ages
+    fleet = FleetWatch(manager)
+    following = asyncio.create_task(manager.run())
     await fleet.following()
     pods = fleet.informers[1]
     stuck = await client.create(pod("ci", "stuck"))
@@ -61,20 +60,20 @@ async def test_the_age_of_the_oldest_pending_pod_is_exported_until_it_runs(runni
     (oldest,) = ages.oldest(1)
     assert oldest.key == Key("ci", "stuck")
     assert round(oldest.age_s) == 7200
-    assert 'applecart_objects{kind="pods"} 1.0' in metrics.render().decode()
+    assert 'applecart_informer_objects{kind="pods",scope=""} 1.0' in metrics.render().decode()
     await client.patch_status(Pod, stuck.key, Merge({"status": {"phase": "Running"}}))
     await pods.wait_until(lambda: not ages.oldest(1))
-    assert fleet.why_behind() is None
+    assert manager.not_ready() is None
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
 
 
 async def test_a_kind_that_the_api_does_not_serve_is_named_by_the_readiness_page(running: RunningApi, clock: Clock) -> None:
     network = FaultyTransport(running.transport(), always(Says(403)))
-    metrics = Metrics()
-    fleet = FleetWatch(Client(network, clock), metrics, Ages(clock, metrics))
-    following = asyncio.create_task(fleet.run())
+    manager = Manager(Client(network, clock))
+    FleetWatch(manager)
+    following = asyncio.create_task(manager.run())
     await elapse(60)
-    assert (fleet.why_behind() or "").startswith("nodes: GET /api/v1/nodes: ")
+    assert (manager.not_ready() or "").startswith("informer of pods: GET /api/v1/pods: ")
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)

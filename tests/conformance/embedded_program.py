@@ -12,10 +12,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from applecart.clock import SystemClock
-from applecart.embedded.controllers.registry import small_controllers
+from applecart.embedded.controllers.registry import add_controllers
 from applecart.embedded.server.core import Settings
 from applecart.embedded.server.server import EmbeddedServer
 from applecart.kube.client import Client
+from applecart.kube.manager import Manager
 
 
 async def main(folder: Path, port: int, *, has_controllers: bool) -> None:
@@ -27,7 +28,9 @@ async def main(folder: Path, port: int, *, has_controllers: bool) -> None:
             client = Client(server.running.transport(), clock)
             stack.push_async_callback(client.aclose)
             keys = server.running.identity.accounts.keys
-            controllers = asyncio.create_task(small_controllers(client, clock, server.authority.certificate_pem, keys).run())
+            manager = Manager(client)
+            add_controllers(manager, server.authority.certificate_pem, keys)
+            controllers = asyncio.create_task(manager.run())
             stack.callback(controllers.cancel)
         print(server.url, flush=True)
         commands = asyncio.StreamReader()

@@ -14,7 +14,7 @@ from applecart.embedded.server.server import RunningApi
 from applecart.errors import Unreachable
 from applecart.kube.cache import Change
 from applecart.kube.client import Client
-from applecart.kube.informer import Informer, Tuning
+from applecart.kube.informer import TELLS_EVERY_S, Informer, NotInTime, Tuning
 from applecart.kube.patch import Merge
 from applecart.kube.transport import Request
 from tests.kube.backends import Backend
@@ -284,7 +284,7 @@ async def test_the_periodic_relist_repairs_what_a_watch_did_not_say(world: World
     async with following(informer):
         await informer.following()
         lose(world.running, "configmaps", Key("ci", "real"))
-        await informer.wait_until(lambda: not names(informer))
+        await informer.wait_until(lambda: not names(informer), within_s=7200.0)
     assert asyncio.get_running_loop().time() <= 1.2 * HOUR_S
 
 
@@ -343,3 +343,26 @@ async def test_closing_the_client_does_not_end_the_informer_in_a_traceback(world
         assert informer.trouble is not None
         with pytest.raises(Unreachable):
             await world.client.list(ConfigMap)
+
+
+async def test_waiting_for_a_sentence_has_a_deadline_and_says_what_keeps_it(running: RunningApi, clock: Clock) -> None:
+    network = FaultyTransport(running.transport(), always(Refused()))
+    informer = Informer(Client(network, clock), ConfigMap)
+    task = asyncio.create_task(informer.run())
+    with pytest.raises(NotInTime, match=r"configmaps.*90 s \(.*connection refused"):
+        await informer.wait_until(lambda: informer.is_synced, within_s=90.0)
+    task.cancel()
+
+
+async def test_whoever_waits_for_the_first_list_through_an_outage_says_so(
+    running: RunningApi, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    network = FaultyTransport(running.transport(), always(Refused()))
+    informer = Informer(Client(network, clock), ConfigMap)
+    task = asyncio.create_task(informer.run())
+    waiting = asyncio.create_task(informer.synced())
+    await elapse(2 * TELLS_EVERY_S)
+    assert "still waiting for the API" in caplog.text
+    network.heal()
+    await waiting
+    task.cancel()

@@ -4,7 +4,6 @@ Keeps the kinds of a fleet in memory and exports, per kind of waiting, how old t
 nothing in the cluster.
 """
 
-import asyncio
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, TypeVar
@@ -15,10 +14,8 @@ from applecart.api.nodes import Node
 from applecart.api.pods import Pod
 from applecart.api.runners import RunnerPool
 from applecart.kube.cache import Change
-from applecart.kube.client import Client
 from applecart.kube.informer import Informer
-from applecart.observe.ages import Ages
-from applecart.observe.metrics import Metrics
+from applecart.kube.manager import Manager
 
 K = TypeVar("K", bound=Object)
 Waits = Callable[[K], datetime | None]  # since when it waits, or None
@@ -37,21 +34,12 @@ def machine_not_ready_since(machine: ScalewayAppleSiliconMachine) -> datetime | 
 
 
 class FleetWatch:
-    def __init__(self, client: Client, metrics: Metrics, ages: Ages) -> None:
-        self._ages = ages
-        pods = Informer(client, Pod)
-        machines = Informer(client, ScalewayAppleSiliconMachine)
-        self.informers: tuple[Informer[Any], ...] = (Informer(client, Node), pods, Informer(client, RunnerPool), machines)
+    def __init__(self, manager: Manager) -> None:
+        self._ages = manager.ages
+        pods, machines = manager.informer(Pod), manager.informer(ScalewayAppleSiliconMachine)
+        self.informers: tuple[Informer[Any], ...] = (manager.informer(Node), pods, manager.informer(RunnerPool), machines)
         pods.on_change(self._track(POD_PENDING, pod_pending_since))
         machines.on_change(self._track(MACHINE_NOT_READY, machine_not_ready_since))
-        objects = metrics.gauge("applecart_objects", "Objects in memory, by kind.", ["kind"])
-        for informer in self.informers:
-            objects.of(informer.kind.resource.label).set_function(informer.__len__)
-
-    async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            for informer in self.informers:
-                group.create_task(informer.run(), name=f"informer {informer.kind.resource.label}")
 
     async def following(self) -> None:
         for informer in self.informers:
@@ -59,15 +47,6 @@ class FleetWatch:
 
     def counts(self) -> dict[str, int]:
         return {informer.kind.resource.label: len(informer) for informer in self.informers}
-
-    def why_behind(self) -> str | None:
-        """A sentence when a cache is not known to be up to date, for the readiness page."""
-        for informer in self.informers:
-            if informer.trouble is not None:
-                return f"{informer.kind.resource.label}: {informer.trouble.because}"
-            if not informer.is_synced:
-                return f"{informer.kind.resource.label}: the first list is not complete"
-        return None
 
     def _track(self, wait: str, since_of: Waits[K]) -> Callable[[Change[K]], None]:
         def on_change(change: Change[K]) -> None:

@@ -163,6 +163,11 @@ class Informer(Generic[K]):
         for obj in list(self._cache):
             self._tell(handler, Change(obj.key, None, obj))
 
+    def off_change(self, handler: Handler[K]) -> bool:
+        """Call this handler no more; whether others are left."""
+        self._handlers.remove(handler)
+        return bool(self._handlers)
+
     # Following
 
     async def run(self) -> None:

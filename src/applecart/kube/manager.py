@@ -8,9 +8,11 @@ Whatever runs here is started again when it raises or ends, after a while that g
 counted (`applecart_task_restarts_total`) and told by `not_ready`. Knows nothing of what the controllers do.
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -22,13 +24,16 @@ from applecart.kube.controller import DEADLINE_S, Controller, StrayCancellation,
 from applecart.kube.election import Election
 from applecart.kube.events import Recorder
 from applecart.kube.fence import FencedTransport
-from applecart.kube.informer import Informer, Tuning
+from applecart.kube.informer import Handler, Informer, Tuning
 from applecart.kube.metadata_only import MetadataClient, PartialObject
 from applecart.kube.own_writes import OwnWrites
 from applecart.kube.runtime_metrics import ControllerMetrics, ElectionMetrics, RecorderMetrics, measured_queue
 from applecart.observe.ages import Ages
 from applecart.observe.logs import logger
-from applecart.observe.metrics import Metrics
+from applecart.observe.metrics import Family, Metrics
+
+if TYPE_CHECKING:
+    from prometheus_client import Gauge
 
 H = TypeVar("H", bound=Hashable)
 K = TypeVar("K", bound=Object)
@@ -113,8 +118,10 @@ class Manager:
             (one for (kind, *scope), one in self._informers.items() if kind.resource == resource and not any(scope)), None
         )
 
-    def drop(self, informer: Informer[Any]) -> None:
-        """Nobody needs it any more: for kinds that come and go."""
+    def drop(self, informer: Informer[K], handler: Handler[K]) -> None:
+        """This handler hears no more of it; one of metadata ends when nobody listens. For kinds that come and go."""
+        if informer.off_change(handler) or not issubclass(informer.kind, PartialObject):
+            return
         scope = next(scope for scope, known in self._informers.items() if known is informer)
         del self._informers[scope]
         task = self._followers.pop(_name_of(informer))
@@ -248,7 +255,7 @@ class Manager:
         objects.of(*where).set_function(informer.__len__)
         behind.of(*where).set_function(informer.behind_s)
 
-    def _gauges(self) -> Any:
+    def _gauges(self) -> tuple[Family[Gauge], Family[Gauge]]:
         labels = ["kind", "scope"]
         return (
             self.metrics.gauge("applecart_informer_objects", "Objects in memory.", labels),

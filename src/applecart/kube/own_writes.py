@@ -117,6 +117,14 @@ class OwnWrites:
         finally:
             RECORDER.reset(token)
 
+    def is_in_doubt(self, key: Hashable) -> bool:
+        """Whether an answer about this key was lost, and nobody knows yet what became of the write."""
+        return bool(self._lost.get(key))
+
+    def forget(self, key: Hashable) -> None:
+        """What became of it does not matter any more."""
+        self._lost.pop(key, None)
+
     def begin_term(self) -> None:
         """Another process may have decided until now: what it wrote must be seen as well."""
         self._lost.clear()

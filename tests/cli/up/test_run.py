@@ -51,10 +51,10 @@ def test_it_runs_our_own_api_with_controllers_and_kinds_and_ends_on_ctrl_c(tmp_p
         assert "mac-1, mac-2, mac-3 (simulated; each Pod becomes a simulated VM)" in text
         assert re.search(r"\n  \S*kubectl run hello ", text)
         assert page(text, "/healthz")[0] == 200
-        assert page(text, "/readyz") == (200, "ok: caches\nok\n")
+        assert page(text, "/readyz") == (200, "ok: manager\nok\n")
         metrics = page(text, "/metrics")[1]
-        assert 'applecart_objects{kind="runnerpools.tuist.dev"} 0.0' in metrics
-        assert 'applecart_objects{kind="nodes"} 3.0' in metrics
+        assert 'applecart_informer_objects{kind="runnerpools.tuist.dev",scope=""} 0.0' in metrics
+        assert 'applecart_informer_objects{kind="nodes",scope=""} 3.0' in metrics
         assert "applecart_stuck_pods_released_total{because=" in metrics
         assert done("connection", "--kubeconfig", kubeconfig(text)).returncode == 0
         process.send_signal(signal.SIGINT)
@@ -113,7 +113,7 @@ def test_with_the_programs_it_runs_a_kube_apiserver_with_our_controllers(kube_pr
     with running_up(tmp_path, "--api", "binaries", "--binaries", str(kube_programs)) as process:
         text = read_until(process, SERVES)
         assert "(kube-apiserver and etcd, started here)" in text
-        assert page(text, "/readyz") == (200, "ok: caches\nok\n")
+        assert page(text, "/readyz") == (200, "ok: manager\nok\n")
         asked = [kubectl, "--kubeconfig", kubeconfig(text), "--cache-dir", str(tmp_path / "cache")]
         account = [*asked, "wait", "--for=create", "serviceaccount/default", "--timeout=30s"]
         subprocess.run(account, capture_output=True, text=True, timeout=WAIT_S, check=True)  # made by a controller of ours

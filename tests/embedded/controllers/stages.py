@@ -1,19 +1,19 @@
 """The APIs that scenarios of the small controllers play on, with our controllers at work."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from applecart.clock import Clock
-from applecart.embedded.auth.service_account_tokens import Bound, legacy_claims_for
 from applecart.embedded.auth.token_keys import TokenKeys
-from applecart.embedded.controllers.registry import SmallControllers
-from applecart.embedded.controllers.service_accounts import Sign
+from applecart.embedded.controllers.registry import add_controllers
 from applecart.embedded.server.server import running_api
 from applecart.embedded.store.log import MemoryLog
 from applecart.kube.client import Client
+from applecart.kube.manager import Manager
 
 CA_PEM = b"-----BEGIN CERTIFICATE-----\nbm9uZQ==\n-----END CERTIFICATE-----\n"
 
@@ -22,17 +22,17 @@ def new_keys() -> TokenKeys:
     return TokenKeys(ec.generate_private_key(ec.SECP256R1()))
 
 
-def signer(keys: TokenKeys) -> Sign:
-    def sign(namespace: str, name: str, uid: str, secret_name: str, secret_uid: str) -> str:
-        return keys.sign(legacy_claims_for(Bound(name, uid), namespace, secret_name))
-
-    return sign
+async def run_alone(add: Callable[..., object], client: Client, *arguments: Any, **options: Any) -> None:
+    """One controller and nothing else, until cancelled."""
+    manager = Manager(client)
+    add(manager, *arguments, **options)
+    await manager.run()
 
 
 @asynccontextmanager
-async def our_controllers(client: Client, clock: Clock, ca_pem: bytes, sign: Sign) -> AsyncIterator[None]:
+async def our_controllers(client: Client, ca_pem: bytes, keys: TokenKeys) -> AsyncIterator[None]:
     """All but the scheduler, which has scenarios of its own."""
-    task = asyncio.create_task(SmallControllers(client, clock, ca_pem, sign, with_scheduler=False).run())
+    task = asyncio.create_task(run_alone(add_controllers, client, ca_pem, keys, with_scheduler=False))
     try:
         yield
     finally:
@@ -41,12 +41,12 @@ async def our_controllers(client: Client, clock: Clock, ca_pem: bytes, sign: Sig
 
 
 @asynccontextmanager
-async def api_in_memory(clock: Clock) -> AsyncIterator[tuple[Client, Sign]]:
+async def api_in_memory(clock: Clock) -> AsyncIterator[tuple[Client, TokenKeys]]:
     """The embedded API on virtual time, and who signs for it."""
     keys = new_keys()
     async with running_api(MemoryLog(), clock, keys) as running:
         client = Client(running.transport(), clock)
         try:
-            yield client, signer(keys)
+            yield client, keys
         finally:
             await client.aclose()

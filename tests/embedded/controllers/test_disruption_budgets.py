@@ -13,7 +13,7 @@ from applecart.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, P
 from applecart.clock import EPOCH, Clock
 from applecart.embedded.controllers.disruption_budgets import (
     DELETED_WITHIN,
-    run_disruption_budgets,
+    DisruptionBudgets,
     selects,
     status_now,
     status_unknown,
@@ -22,6 +22,7 @@ from applecart.embedded.controllers.disruption_budgets import (
 from applecart.kube.client import Client
 from applecart.kube.patch import Merge, Strategic
 from tests.embedded.controllers.pods import pod, store
+from tests.embedded.controllers.stages import run_alone
 from tests.kube.faults import FaultyTransport
 from tests.virtual_time import elapse
 
@@ -97,7 +98,7 @@ async def test_evictions_that_come_to_nothing_are_given_back_in_time(network: Fa
     await client.patch_status(Pod, Key("default", "one"), Strategic(is_ready))
     spec = PodDisruptionBudgetSpec(min_available=0, selector=LabelSelector())
     made = await client.create(PodDisruptionBudget(metadata=ObjectMeta(name="budget", namespace="default"), spec=spec))
-    task = asyncio.create_task(run_disruption_budgets(client, clock))
+    task = asyncio.create_task(run_alone(DisruptionBudgets, client))
     await elapse(1)
     assert (await client.get(PodDisruptionBudget, made.key)).status.disruptions_allowed == 1
     spent = {"status": {"disruptedPods": {"one": f"{clock.now():%Y-%m-%dT%H:%M:%SZ}"}, "disruptionsAllowed": 0}}

@@ -16,10 +16,12 @@ from applecart.api.nodes import Node
 from applecart.api.pods import ObjectReference
 from applecart.clock import EPOCH, Clock, VirtualClock
 from applecart.embedded.controllers import expiry
-from applecart.embedded.controllers.expiry import Dated, Expire, Expiry, LeaseWatch, dated, plan_events, run_expiry
+from applecart.embedded.controllers.expiry import Dated, Expire, Expiry, LeaseWatch, dated, plan_events
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
+from applecart.kube.manager import Manager
 from applecart.kube.patch import Merge
+from tests.embedded.controllers.stages import run_alone
 from tests.kube.faults import FaultyTransport, Refused, always
 from tests.virtual_time import elapse
 
@@ -144,7 +146,7 @@ def client(network: FaultyTransport, clock: Clock) -> Client:
 
 @asynccontextmanager
 async def expiring(client: Client, *, with_events: bool = True) -> AsyncIterator[None]:
-    task = asyncio.create_task(run_expiry(client, client.clock, with_events=with_events))
+    task = asyncio.create_task(run_alone(Expiry, client, with_events=with_events))
     try:
         yield
     finally:
@@ -211,7 +213,7 @@ async def test_an_event_that_is_written_between_judgement_and_deletion_stays(cli
     await elapse(4000)
     plan = plan_events([dated(told)], client.clock.now())
     await client.patch(Event, told.key, Merge({"count": 2}))
-    await Expiry(client, client.clock).carry_out(plan)
+    await Expiry(Manager(client)).carry_out(plan)
     assert await names(client, Event) == {"raced"}
 
 
@@ -219,7 +221,7 @@ async def test_a_lease_that_is_renewed_between_judgement_and_deletion_stays(clie
     held = await hold(client, "mac-7")
     step = Expire(Lease, held.key, held.uid, held.revision, "nobody renewed it")
     await client.patch(Lease, held.key, Merge({"spec": {"renewTime": micro_time(client.clock.now() + timedelta(seconds=1))}}))
-    await Expiry(client, client.clock).carry_out([step])
+    await Expiry(Manager(client)).carry_out([step])
     assert await client.get(Lease, held.key)
 
 
@@ -267,6 +269,6 @@ async def test_thousands_of_events_are_read_in_pages(client: Client, network: Fa
     for number in range(1200):
         await tell(client, f"e-{number}")
     network.calls.clear()
-    await Expiry(client, client.clock).sweep()
+    await Expiry(Manager(client)).sweep()
     lists = [call for call in network.calls if call.path == "/api/v1/events"]
     assert len(lists) == 3

@@ -14,18 +14,19 @@ from applecart.api.pods import Pod
 from applecart.clock import EPOCH, Clock
 from applecart.embedded.controllers.pod_garbage import (
     Patience,
+    PodGarbage,
     Quarantine,
     beyond_threshold,
     never_placed,
     on_dead_hosts,
     orphans,
-    run_pod_garbage,
 )
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
 from applecart.kube.patch import Merge
 from applecart.kube.transport import Request
 from tests.embedded.controllers.pods import FINALIZER, OUT_OF_SERVICE, node, pod, store
+from tests.embedded.controllers.stages import run_alone
 from tests.kube.faults import Fault, FaultyTransport, Refused, Says, Stalls, always
 from tests.virtual_time import elapse
 
@@ -150,7 +151,7 @@ class Scene:
         self.network = FaultyTransport(network)  # the collector's own
         self.client = Client(network, clock)
         collector = Client(self.network, clock)
-        self._task = asyncio.create_task(run_pod_garbage(collector, clock, patience=Patience(finished_threshold=3)))
+        self._task = asyncio.create_task(run_alone(PodGarbage, collector, Patience(finished_threshold=3)))
 
     async def find(self, name: str) -> Pod | None:
         try:

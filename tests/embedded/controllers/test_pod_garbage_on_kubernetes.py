@@ -13,12 +13,13 @@ from applecart.api.pods import Pod
 from applecart.clock import Clock
 from applecart.embedded.binaries import flags
 from applecart.embedded.binaries.cluster import CONTROLLER_MANAGER, Options, RealCluster
-from applecart.embedded.controllers.pod_garbage import Patience, run_pod_garbage
+from applecart.embedded.controllers.pod_garbage import Patience, PodGarbage
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.informer import Informer
 from applecart.kube.patch import Merge
 from tests.embedded.controllers.pods import FINALIZER, node, pod, store
+from tests.embedded.controllers.stages import run_alone
 
 OURS = "ours"
 REAL = "kube-controller-manager"
@@ -31,7 +32,7 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
 
 @asynccontextmanager
 async def our_collector(client: Client, clock: Clock) -> AsyncIterator[None]:
-    task = asyncio.create_task(run_pod_garbage(client, clock, patience=QUICK))
+    task = asyncio.create_task(run_alone(PodGarbage, client, QUICK))
     try:
         yield
     finally:

@@ -1,7 +1,6 @@
 """The controllers put together: one that fails disturbs nobody, and none runs beside the real ones."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,120 +10,26 @@ import pytest
 from applecart.api.coordination import Lease, LeaseSpec
 from applecart.api.core import Namespace, ServiceAccount
 from applecart.api.meta import Key, ObjectMeta, micro_time
+from applecart.cli.fleet_watch import FleetWatch
 from applecart.clock import Clock
 from applecart.embedded.auth.token_keys import TokenKeys
 from applecart.embedded.controllers.registry import (
     CONTROLLER_MANAGER_LEASE,
-    PACE,
     SCHEDULER_LEASE,
-    TOKENS,
-    WELL_AFTER_S,
-    Small,
-    SmallControllers,
-    keep_running,
+    add_controllers,
     real_controller_manager_runs,
     real_scheduler_runs,
     signer,
-    small_controllers,
 )
 from applecart.embedded.server.server import running_api
 from applecart.embedded.store.log import MemoryLog
 from applecart.embedded.trust.pki import load_or_create_token_keys
-from applecart.errors import ControlPlaneFault
 from applecart.kube.client import Client
+from applecart.kube.manager import Manager
 from applecart.kube.patch import Merge
-from tests.embedded.controllers.stages import CA_PEM, api_in_memory
+from tests.embedded.controllers.stages import api_in_memory
+from tests.kube.faults import FaultyTransport
 from tests.virtual_time import elapse
-
-
-class Failing:
-    """Lives for a while, then fails."""
-
-    def __init__(self, clock: Clock, lives_s: float, error: Exception | None = None) -> None:
-        self.started_at_s: list[float] = []
-        self._clock = clock
-        self._lives_s = lives_s
-        self._error = error
-
-    async def run(self) -> None:
-        self.started_at_s.append(self._clock.monotonic())
-        await elapse(self._lives_s)
-        if self._error is not None:
-            raise self._error
-
-    @property
-    def pauses_s(self) -> list[float]:
-        return [
-            later - earlier - self._lives_s for earlier, later in zip(self.started_at_s, self.started_at_s[1:], strict=False)
-        ]
-
-
-async def stop(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.wait([task])
-
-
-@pytest.mark.parametrize("error", [ControlPlaneFault("the API is away"), ValueError("a bug"), None], ids=["ours", "bug", "end"])
-async def test_one_that_ends_is_started_again_ever_later(clock: Clock, error: Exception | None) -> None:
-    failing = Failing(clock, 1.0, error)
-    task = asyncio.create_task(keep_running(Small("failing", failing.run), clock))
-    await elapse(1000)
-    await stop(task)
-    pauses_s = failing.pauses_s
-    assert len(pauses_s) > 10
-    assert pauses_s[0] <= PACE.first_s
-    assert all(PACE.longest_s / 2 <= pause_s <= PACE.longest_s for pause_s in pauses_s[8:])
-
-
-async def test_one_that_ran_well_for_long_is_started_again_soon(clock: Clock) -> None:
-    failing = Failing(clock, WELL_AFTER_S + 1, ValueError("a bug"))
-    task = asyncio.create_task(keep_running(Small("failing", failing.run), clock))
-    await elapse(20 * WELL_AFTER_S)
-    await stop(task)
-    assert len(failing.pauses_s) > 10
-    assert all(pause_s <= PACE.first_s for pause_s in failing.pauses_s)
-
-
-async def test_its_end_is_told(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
-    task = asyncio.create_task(keep_running(Small("failing", Failing(clock, 1.0, ValueError("a bug")).run), clock))
-    with caplog.at_level(logging.ERROR):
-        await elapse(1.1)
-    await stop(task)
-    assert [record.getMessage() for record in caplog.records] == ["a controller ended, starting it again"]
-
-
-async def test_the_others_do_not_notice(clock: Clock) -> None:
-    failing, well = Failing(clock, 1.0, ValueError("a bug")), Failing(clock, 10_000.0)
-    async with api_in_memory(clock) as (client, sign):
-        controllers = SmallControllers(
-            client, clock, CA_PEM, sign, more=[Small("failing", failing.run), Small("well", well.run)]
-        )
-        names = [controller.name for controller in controllers.controllers]
-        assert names == [
-            "garbage collector",
-            "disruption budgets",
-            "namespaces",
-            "service-account tokens",
-            "failing",
-            "well",
-            "scheduler",
-        ]
-        task = asyncio.create_task(controllers.run())
-        await elapse(500)
-        await stop(task)
-    assert len(failing.started_at_s) > 5
-    assert len(well.started_at_s) == 1
-
-
-async def test_all_stop_when_they_are_stopped(clock: Clock) -> None:
-    async with api_in_memory(clock) as (client, sign):
-        task = asyncio.create_task(SmallControllers(client, clock, CA_PEM, sign).run())
-        before = asyncio.all_tasks()
-        await elapse(10)
-        await stop(task)
-        assert task.cancelled()
-        await elapse(1)
-        assert {other for other in asyncio.all_tasks() - before if not other.done()} == set()
 
 
 @pytest.fixture
@@ -134,15 +39,48 @@ def keys(tmp_path: Path) -> TokenKeys:
 
 async def test_all_of_them_run_on_the_embedded_api(clock: Clock, keys: TokenKeys) -> None:
     async with running_api(MemoryLog(), clock, keys) as running:
-        client = Client(running.transport(), clock)
-        small = small_controllers(client, clock, b"authority", keys, ends_events=True)
-        working = asyncio.create_task(small.run())
-        await client.create(Namespace(metadata=ObjectMeta(name="ci")))
-        await asyncio.sleep(60)
-        assert not working.done()
-        assert (await client.get(ServiceAccount, Key("ci", "default"))).name == "default"
+        manager = Manager(Client(running.transport(), clock))
+        add_controllers(manager, b"authority", keys, ends_events=True)
+        working = asyncio.create_task(manager.run())
+        await manager.client.create(Namespace(metadata=ObjectMeta(name="ci")))
+        await elapse(60)
+        assert manager.not_ready() is None
+        assert (await manager.client.get(ServiceAccount, Key("ci", "default"))).name == "default"
+        assert b"applecart_task_restarts_total{" not in manager.metrics.render()
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
+
+
+async def test_no_object_is_held_in_memory_twice(clock: Clock, keys: TokenKeys) -> None:
+    """There were four caches of all Pods in `applecart up`, and one of their metadata."""
+    async with running_api(MemoryLog(), clock, keys) as running:
+        network = FaultyTransport(running.transport())
+        manager = Manager(Client(network, clock))
+        FleetWatch(manager)
+        add_controllers(manager, b"authority", keys)
+        working = asyncio.create_task(manager.run())
+        await elapse(100)
+        opened = [call for call in network.calls if ("watch", "true") in call.query]
+        pods = [call for call in opened if call.path == "/api/v1/pods"]
+        assert len(pods) == 1
+        wholes = [call.path for call in opened if not any(name == "fieldSelector" for name, _ in call.query)]
+        assert len(wholes) == len(set(wholes))
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+
+
+async def test_all_stop_when_they_are_stopped(clock: Clock, keys: TokenKeys) -> None:
+    async with running_api(MemoryLog(), clock, keys) as running:
+        manager = Manager(Client(running.transport(), clock))
+        add_controllers(manager, b"authority", keys)
+        before = asyncio.all_tasks()
+        task = asyncio.create_task(manager.run())
+        await elapse(10)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        await elapse(1)
+        assert {other for other in asyncio.all_tasks() - before if not other.done()} == set()
 
 
 async def test_a_token_that_is_signed_for_a_secret_names_its_account(keys: TokenKeys) -> None:
@@ -155,9 +93,8 @@ async def test_a_token_that_is_signed_for_a_secret_names_its_account(keys: Token
 async def test_without_keys_nobody_promises_tokens(clock: Clock, keys: TokenKeys) -> None:
     async with running_api(MemoryLog(), clock, keys) as running:
         client = Client(running.transport(), clock)
-        with_keys = {one.name for one in small_controllers(client, clock, b"", keys).controllers}
-        without = {one.name for one in small_controllers(client, clock, b"", None).controllers}
-    assert with_keys - without == {TOKENS}
+        with_keys, without = add_controllers(Manager(client), b"", keys), add_controllers(Manager(client), b"", None)
+    assert set(with_keys) - set(without) == {"service-account tokens"}
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tests.embedded.controllers import token_scenarios as of_tokens
 from tests.embedded.controllers.garbage import scenarios as of_garbage
 from tests.embedded.controllers.namespaces import scenarios as of_namespaces
 from tests.embedded.controllers.scene import Scenario, scene
-from tests.embedded.controllers.stages import CA_PEM, api_in_memory, our_controllers, signer
+from tests.embedded.controllers.stages import CA_PEM, api_in_memory, our_controllers
 
 OURS = "ours"
 REAL = "kube-controller-manager"
@@ -38,8 +38,8 @@ def namespace_of(scenario: Scenario) -> str:
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
 async def test_in_memory_our_controllers_play(scenario: Scenario, clock: Clock) -> None:
     async with (
-        api_in_memory(clock) as (client, sign),
-        our_controllers(client, clock, CA_PEM, sign),
+        api_in_memory(clock) as (client, keys),
+        our_controllers(client, CA_PEM, keys),
         scene(client, namespace_of(scenario), CA_PEM) as stage,
     ):
         await scenario(stage)
@@ -66,8 +66,8 @@ def cluster(
 async def test_on_kubernetes_both_play(cluster: tuple[str, RealCluster], scenario: Scenario, clock: Clock) -> None:
     who, real = cluster
     client = Client(connect(str(real.kubeconfig), None, clock, environ={}), clock)
-    sign = signer(TokenKeys.load(real.files.trust.token_keys))
-    working = our_controllers(client, clock, real.ca_pem, sign) if who == OURS else nullcontext()
+    keys = TokenKeys.load(real.files.trust.token_keys)
+    working = our_controllers(client, real.ca_pem, keys) if who == OURS else nullcontext()
     try:
         async with working, scene(client, namespace_of(scenario), real.ca_pem) as stage:
             await scenario(stage)

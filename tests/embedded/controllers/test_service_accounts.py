@@ -14,19 +14,19 @@ from applecart.embedded.controllers.service_accounts import (
     ACCOUNT_NAME,
     ACCOUNT_UID,
     Lacks,
+    Tokens,
     account_named_by,
     encoded,
     index_by_account,
     index_by_secret,
     is_of,
     lacks,
-    run_tokens,
 )
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
 from applecart.kube.patch import Merge
 from applecart.kube.transport import Request
-from tests.embedded.controllers.stages import CA_PEM, api_in_memory
+from tests.embedded.controllers.stages import CA_PEM, api_in_memory, run_alone
 from tests.kube.faults import Fault, FaultyTransport, Lost, Refused, Says, always
 from tests.virtual_time import elapse
 
@@ -123,7 +123,7 @@ class Signed:
 async def signed(clock: Clock) -> AsyncIterator[Signed]:
     async with api_in_memory(clock) as (client, _):
         made = Signed(client)
-        task = asyncio.create_task(run_tokens(Client(made.network, clock), clock, CA_PEM, made.sign))
+        task = asyncio.create_task(run_alone(Tokens, Client(made.network, clock), CA_PEM, made.sign))
         yield made
         task.cancel()
         await asyncio.wait([task])

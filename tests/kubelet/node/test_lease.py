@@ -10,7 +10,7 @@ from applecart.api.core import Namespace
 from applecart.api.meta import Key, ObjectMeta
 from applecart.api.nodes import Node
 from applecart.clock import Clock
-from applecart.embedded.controllers.node_lifecycle.monitor import run_node_lifecycle
+from applecart.embedded.controllers.node_lifecycle.monitor import add_node_lifecycle
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
 from applecart.kubelet.node.advertised import Advertised
@@ -19,6 +19,7 @@ from applecart.kubelet.node.facts import Facts
 from applecart.kubelet.node.health import Health, tart_answers
 from applecart.kubelet.node.keeper import NodeKeeper
 from applecart.kubelet.node.lease import NodeLease
+from tests.embedded.controllers.stages import run_alone
 from tests.kube.embedded_api import lose, serving
 from tests.kube.faults import FaultyTransport, Hung, Refused, always
 from tests.kubelet.node.host import Host
@@ -145,7 +146,7 @@ async def test_a_host_whose_tart_hangs_stays_known_to_the_control_plane(clock: C
         lease = NodeLease(client, clock, "mac-1", owner=lambda: keeper.node)
 
         async def lifecycle() -> None:
-            await run_node_lifecycle(Client(api.transport(), clock), clock)
+            await run_alone(add_node_lifecycle, Client(api.transport(), clock))
 
         said: set[tuple[str, str]] = set()
         async with running(lifecycle, keeper.run, health.run, lease.run):
@@ -165,7 +166,7 @@ async def test_a_node_whose_agent_was_cut_off_is_ready_again_once_it_is_back(clo
         lease = NodeLease(Client(network, clock), clock, "mac-1", owner=lambda: stage.keeper.node)
 
         async def lifecycle() -> None:
-            await run_node_lifecycle(Client(api.transport(), clock), clock)
+            await run_alone(add_node_lifecycle, Client(api.transport(), clock))
 
         async with running(lifecycle, stage.keeper.run, lease.run):
             await elapse(30)

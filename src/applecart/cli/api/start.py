@@ -88,14 +88,14 @@ async def run(options: Options, clock: Clock) -> None:
         nodes = server.running.store.table("nodes")
         work: list[Work] = [partial(ends_with_its_disk, server), partial(watch_size, nodes.__len__)]
         if options.with_controllers:
-            from applecart.embedded.controllers.registry import (
-                small_controllers,  # after it serves: nobody waits for their import
-            )
+            # After it serves: nobody waits for their import.
+            from applecart.embedded.controllers.registry import add_controllers
+            from applecart.kube.manager import Manager
 
-            client = Client(server.running.transport(), clock)
-            small = small_controllers(client, clock, server.authority.certificate_pem, server.keys, ends_events=True)
-            click.echo(f"controllers beside it: {', '.join(controller.name for controller in small.controllers)}")
-            work.append(small.run)
+            manager = Manager(Client(server.running.transport(), clock))
+            names = add_controllers(manager, server.authority.certificate_pem, server.keys, ends_events=True)
+            click.echo(f"controllers beside it: {', '.join(names)}")
+            work.append(manager.run)
         click.echo("Ctrl-C stops it")
         async with in_background(*work):
             await stopping.wait()

@@ -15,6 +15,7 @@ from typing import NoReturn
 import click
 import msgspec
 
+from applecart.api.meta import Key
 from applecart.cli.background import Work
 from applecart.cli.up.options import BINARIES, EMBEDDED, Options, make_data_folder
 from applecart.clock import Clock
@@ -23,7 +24,9 @@ from applecart.embedded.binaries.cluster import API_SERVER, ETCD, RealCluster
 from applecart.embedded.trust.pki import Authority
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
+from applecart.kube.manager import Manager
 
+CONTROLLERS_LEASE = Key("kube-system", "applecart-controllers")
 SUPERVISE_EVERY_S = 1.0  # a server that died is told within a second; asking costs a system call
 
 
@@ -40,7 +43,9 @@ class RunningApi(msgspec.Struct, frozen=True):
     client: Client
     url: str
     kubeconfig: Path | None  # None: the person knows where it is
-    controllers: str  # which of ours run, or why none do
+    add_controllers: Callable[[Manager], list[str]] | None = None  # those of ours that it needs; they tell their names
+    why_no_controllers: str = "switched off"
+    controllers_lease: Key | None = None  # others may run them on it too: only who holds this works
     work: tuple[Work, ...] = ()  # what must go on as long as it is used
     agents: AgentAccess | None = None  # None: it is somebody else's
 
@@ -66,16 +71,17 @@ async def _embedded(options: Options, clock: Clock) -> AsyncIterator[RunningApi]
     settings = Settings(needs_service_accounts=has_controllers)
     async with EmbeddedServer(options.data / "api", clock, port=options.api_port, settings=settings) as server:
         client = Client(server.running.transport(), clock)
-        names, work = _none("switched off")
+        add = None
         if has_controllers:
-            from applecart.embedded.controllers.registry import small_controllers
+            from applecart.embedded.controllers.registry import add_controllers
 
-            small = small_controllers(client, clock, server.authority.certificate_pem, server.keys, ends_events=True)
-            names, work = ", ".join(one.name for one in small.controllers), (small.run,)
+            ca_pem, keys = server.authority.certificate_pem, server.keys
+            add = partial(add_controllers, ca_pem=ca_pem, keys=keys, ends_events=True)
         size = partial(watch_size, server.running.store.table("nodes").__len__)
         disk = partial(ends_with_its_disk, server)
         agents = AgentAccess(lambda _, user: Client(server.running.transport(user), clock), server.authority)
-        yield RunningApi(client, server.url, server.folder.admin_kubeconfig, names, (disk, size, *work), agents)
+        kubeconfig = server.folder.admin_kubeconfig
+        yield RunningApi(client, server.url, kubeconfig, add_controllers=add, work=(disk, size), agents=agents)
 
 
 @asynccontextmanager
@@ -85,44 +91,39 @@ async def _binaries(options: Options, clock: Clock) -> AsyncIterator[RunningApi]
     make_data_folder(options.data)
     async with RealCluster(options.binaries, options.data / "cluster") as cluster:
         client = Client(connect(str(cluster.kubeconfig), None, clock), clock)
-        names, work = _none("switched off")
+        add = None
         if options.controllers is not False:
             from applecart.embedded.auth.token_keys import TokenKeys
-            from applecart.embedded.controllers.registry import small_controllers
+            from applecart.embedded.controllers.registry import add_controllers
 
             keys = TokenKeys.load(cluster.files.trust.token_keys)
-            small = small_controllers(client, clock, cluster.ca_pem, keys)
-            names, work = ", ".join(one.name for one in small.controllers), (small.run,)
+            add = partial(add_controllers, ca_pem=cluster.ca_pem, keys=keys)
 
         def client_as(name: str, user: User) -> Client:
             issued = cluster.issue_client(name, user.name, *user.groups)
             return Client(connect(str(issued.kubeconfig), None, clock), clock)
 
         agents = AgentAccess(client_as, cluster.files.authority)
-        yield RunningApi(client, cluster.url, cluster.kubeconfig, names, (partial(_supervise, cluster), *work), agents)
+        work = (partial(_supervise, cluster),)
+        yield RunningApi(client, cluster.url, cluster.kubeconfig, add_controllers=add, work=work, agents=agents)
 
 
 @asynccontextmanager
 async def _external(options: Options, clock: Clock) -> AsyncIterator[RunningApi]:
     transport = connect(options.kubeconfig, options.context, clock)
     client = Client(transport, clock)
-    names, work = _none("an external API has its own; --controllers runs ours where it has not")
+    add, because = None, "an external API has its own; --controllers runs ours where it has not"
     if options.controllers:
-        from applecart.embedded.controllers.registry import real_controller_manager_runs, real_scheduler_runs, small_controllers
+        from applecart.embedded.controllers.registry import add_controllers, real_controller_manager_runs, real_scheduler_runs
 
         if await real_controller_manager_runs(client):
-            names, work = _none("a kube-controller-manager is at work")
+            because = "a kube-controller-manager is at work"
         else:
-            schedules = not await real_scheduler_runs(client)
-            ca_pem = transport.endpoint.ca_pem.encode()
-            small = small_controllers(client, clock, ca_pem, None, with_scheduler=schedules)
-            names, work = ", ".join(one.name for one in small.controllers), (small.run,)
+            ca_pem, schedules = transport.endpoint.ca_pem.encode(), not await real_scheduler_runs(client)
+            add = partial(add_controllers, ca_pem=ca_pem, keys=None, with_scheduler=schedules)
     kubeconfig = Path(options.kubeconfig) if options.kubeconfig else None
-    yield RunningApi(client, transport.endpoint.server, kubeconfig, names, work)
-
-
-def _none(because: str) -> tuple[str, tuple[Work, ...]]:
-    return f"none ({because})", ()
+    lease = CONTROLLERS_LEASE if options.controllers else None
+    yield RunningApi(client, transport.endpoint.server, kubeconfig, add, because, lease)
 
 
 async def _supervise(cluster: RealCluster) -> NoReturn:

@@ -6,6 +6,7 @@ It never touches a cluster that was not named: a kubeconfig lying around is not 
 import asyncio
 import gc
 import os
+import socket
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -34,6 +35,8 @@ from applecart.cli.up.options import (
 )
 from applecart.clock import Clock, SystemClock
 from applecart.kube.client import Client
+from applecart.kube.election import unique_identity
+from applecart.kube.manager import Manager
 from applecart.kube.stuck_pods import STUCK, Sweep
 from applecart.observe.ages import Ages
 from applecart.observe.logs import LogFormat, setup_logging
@@ -119,13 +122,18 @@ async def run(options: Options, clock: Clock) -> None:
         click.echo(f"  pages        http://127.0.0.1:{page.port}/metrics, /healthz, /readyz")
         api = await running.enter_async_context(running_api(chosen, options, clock))
         click.echo(f"  api          {api.url} ({MEANS[chosen]})")
-        click.echo(f"  controllers  {api.controllers}")
-        fleet = FleetWatch(api.client, metrics, ages)
-        page.ready = {"caches": fleet.why_behind}
+        identity = unique_identity(socket.gethostname(), clock.random)
+        manager = Manager(api.client, metrics=metrics, ages=ages, lease=api.controllers_lease, identity=identity)
+        fleet = FleetWatch(manager)
+        names = api.add_controllers(manager) if api.add_controllers else [f"none ({api.why_no_controllers})"]
+        click.echo(f"  controllers  {', '.join(names)}")
+        if frees_stuck_pods(chosen, options):
+            sweep = Sweep(manager.client, clock, metrics=metrics, ages=ages)
+            manager.background("stuck Pods", sweep.run)
+        page.ready = {"manager": manager.not_ready}
         if chosen != EXTERNAL:
             click.echo(f"  kinds        {', '.join(await install_kinds(api.client))}")
-        sweep = (Sweep(api.client, clock, metrics=metrics, ages=ages).run,) if frees_stuck_pods(chosen, options) else ()
-        await running.enter_async_context(in_background(fleet.run, *sweep, *api.work))
+        await running.enter_async_context(in_background(manager.run, *api.work))
         macs: list[FleetMac] = []
         if api.agents:
             macs = await running.enter_async_context(running_macs(count, options.data, api.client, api.agents, clock))

@@ -5,7 +5,6 @@ every write here is on the revision that was judged. What cannot be counted allo
 `maxUnavailable` are shares of what the Pods' owners want, read from their `scale`; Pods without an owner add nothing to that.
 """
 
-import asyncio
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -17,22 +16,18 @@ from applecart.api.conditions import READY
 from applecart.api.meta import Condition, Key, OwnerReference, Resource
 from applecart.api.pods import Pod
 from applecart.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
-from applecart.clock import Clock
 from applecart.errors import ApplecartError
-from applecart.kube.client import Client
 from applecart.kube.codec import decoder
 from applecart.kube.conditions import FALSE, TRUE, is_true, set_condition
 from applecart.kube.controller import Controller
 from applecart.kube.discovery import Discovery, discover
 from applecart.kube.errors import NotFound
-from applecart.kube.events import Recorder
-from applecart.kube.informer import Informer, Tuning
+from applecart.kube.manager import Manager
 from applecart.kube.metadata_only import MetadataClient, metadata_kind
 from applecart.kube.patch import Json
 from applecart.kube.paths import object_path
 from applecart.kube.results import DONE, WAIT, Result, again_in
 from applecart.kube.transport import Request
-from applecart.kube.workqueue import WorkQueue
 
 COMPONENT = "controllermanager"
 BY_NAMESPACE = "namespace"
@@ -109,15 +104,16 @@ def _share(value: int | str, whole: int) -> int:
 
 
 class DisruptionBudgets:
-    def __init__(
-        self, client: Client, budgets: Informer[PodDisruptionBudget], pods: Informer[Pod], recorder: Recorder, clock: Clock
-    ) -> None:
-        self._client = client
-        self._budgets = budgets
-        self._pods = pods
-        self._recorder = recorder
-        self._clock = clock
+    def __init__(self, manager: Manager) -> None:
+        self._client = manager.client
+        self._budgets = manager.informer(PodDisruptionBudget)
+        self._pods = manager.informer(Pod, indexes={BY_NAMESPACE: lambda pod: [pod.namespace]})
+        self._recorder = manager.recorder(COMPONENT)
+        self._clock = manager.clock
         self._discovered = Discovery()
+        controller: Controller[Key] = manager.controller("disruption budgets", self.reconcile, workers=WORKERS)
+        controller.watch(self._budgets, ends_backoff=lambda change: True)
+        controller.watch(self._pods, keys_of=self.budgets_of, ends_backoff=lambda change: True)
 
     def budgets_of(self, pod: Pod) -> Iterable[Key]:
         return [budget.key for budget in self._budgets if selects(budget, pod)]
@@ -193,19 +189,3 @@ class DisruptionBudgets:
         except NotFound:
             return False
         return True
-
-
-async def run_disruption_budgets(client: Client, clock: Clock, *, tuning: Tuning | None = None) -> None:
-    """Keep them until cancelled. Runs only where no kube-controller-manager does."""
-    tuning = tuning or Tuning()
-    budgets = Informer(client, PodDisruptionBudget, tuning=tuning)
-    pods = Informer(client, Pod, indexes={BY_NAMESPACE: lambda pod: [pod.namespace]}, tuning=tuning)
-    recorder = Recorder(client, COMPONENT, clock)
-    keeper = DisruptionBudgets(client, budgets, pods, recorder, clock)
-    queue: WorkQueue[Key] = WorkQueue(clock)
-    controller = Controller("disruption budgets", keeper.reconcile, queue, clock, workers=WORKERS)
-    controller.watch(budgets, ends_backoff=lambda change: True)
-    controller.watch(pods, keys_of=keeper.budgets_of, ends_backoff=lambda change: True)
-    async with asyncio.TaskGroup() as group:
-        for work in (budgets.run(), pods.run(), recorder.run(), controller.run()):
-            group.create_task(work)

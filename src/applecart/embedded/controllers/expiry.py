@@ -19,10 +19,9 @@ from applecart.api.coordination import Lease
 from applecart.api.events import Event
 from applecart.api.meta import Key, Object, instant
 from applecart.api.nodes import Node
-from applecart.clock import Clock
 from applecart.errors import ApplecartError
-from applecart.kube.client import Client
 from applecart.kube.errors import Conflict, NotFound
+from applecart.kube.manager import Manager
 from applecart.observe.logs import logger
 
 EVENT_LIFE = timedelta(hours=1)  # the API server's default
@@ -116,25 +115,23 @@ def _aware(at: datetime) -> datetime:
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
-async def run_expiry(client: Client, clock: Clock, *, with_events: bool = True) -> None:
-    """Sweep until cancelled. `with_events` is False where etcd expires them."""
-    expiry = Expiry(client, clock, with_events=with_events)
-    while True:
-        try:
-            await expiry.sweep()
-        except ApplecartError as error:
-            log.warning("expired objects could not be removed, trying again", because=str(error))
-        except Exception:
-            log.exception("removing expired objects failed unexpectedly, trying again")
-        await asyncio.sleep(SWEEP_EVERY_S)
-
-
 class Expiry:
-    def __init__(self, client: Client, clock: Clock, *, with_events: bool = True) -> None:
-        self._client = client
-        self._clock = clock
+    def __init__(self, manager: Manager, *, with_events: bool = True) -> None:
+        """`with_events` is False where etcd expires them."""
+        self._client = manager.client
+        self._clock = manager.clock
         self._with_events = with_events
         self._leases = LeaseWatch()
+        manager.background("expiry", self.run)
+
+    async def run(self) -> None:
+        """Sweep until cancelled."""
+        while True:
+            try:
+                await self.sweep()
+            except ApplecartError as error:
+                log.warning("expired objects could not be removed, trying again", because=str(error))
+            await asyncio.sleep(SWEEP_EVERY_S)
 
     async def sweep(self) -> None:
         plan = await self._plan_leases()

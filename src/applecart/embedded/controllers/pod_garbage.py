@@ -17,12 +17,11 @@ from applecart.api.conditions import READY
 from applecart.api.meta import Key
 from applecart.api.nodes import Node
 from applecart.api.pods import FAILED, Pod, PodCondition
-from applecart.clock import Clock
 from applecart.errors import ApplecartError
 from applecart.kube.client import Client
 from applecart.kube.conditions import TRUE, is_true
 from applecart.kube.errors import Conflict, NotFound
-from applecart.kube.informer import Informer, Tuning
+from applecart.kube.manager import Manager
 from applecart.kube.patch import Strategic
 from applecart.observe.logs import logger
 
@@ -157,23 +156,21 @@ class Patience(msgspec.Struct, frozen=True):
 
 
 class PodGarbage:
-    def __init__(self, client: Client, pods: Informer[Pod], nodes: Informer[Node], clock: Clock, patience: Patience) -> None:
-        self._client = client
-        self._pods = pods
-        self._nodes = nodes
-        self._clock = clock
+    def __init__(self, manager: Manager, patience: Patience = Patience()) -> None:  # noqa: B008 (frozen)
+        self._client = manager.client
+        self._pods = manager.informer(Pod)
+        self._nodes = manager.informer(Node)
+        self._clock = manager.clock
         self._patience = patience
         self._quarantine = Quarantine(patience.quarantine_s)
+        manager.background("pod garbage", self.run)
 
     async def run(self) -> None:
         """Sweep until cancelled, whenever the API can be read."""
         while True:
             await self._nodes.following()
             await self._pods.following()
-            try:
-                await self.sweep()
-            except Exception:
-                log.exception("a sweep failed unexpectedly, sweeping again")
+            await self.sweep()
             await asyncio.sleep(self._patience.sweep_every_s)
 
     async def sweep(self) -> None:
@@ -226,16 +223,3 @@ class PodGarbage:
                 return
         if await delete_pod(self._client, pod, grace_s=0):
             log.bind(pod.key).info("a Pod was removed", because=removal.because)
-
-
-async def run_pod_garbage(
-    client: Client, clock: Clock, *, patience: Patience | None = None, tuning: Tuning | None = None
-) -> None:
-    """Collect until cancelled."""
-    tuning = tuning or Tuning()
-    pods = Informer(client, Pod, tuning=tuning)
-    nodes = Informer(client, Node, tuning=tuning)
-    collector = PodGarbage(client, pods, nodes, clock, patience or Patience())
-    async with asyncio.TaskGroup() as group:
-        for work in (pods.run(), nodes.run(), collector.run()):
-            group.create_task(work)

@@ -6,7 +6,6 @@ on the revision that was judged, so that nobody gets two of them. A Secret is de
 account is not there, and only under its own uid. No value of a Secret is ever logged or put into an error.
 """
 
-import asyncio
 import base64
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,15 +15,12 @@ import msgspec
 
 from applecart.api.core import SERVICE_ACCOUNT_TOKEN, Secret, ServiceAccount, secret_data
 from applecart.api.meta import Key
-from applecart.clock import Clock
-from applecart.kube.client import Client
 from applecart.kube.controller import Controller
 from applecart.kube.errors import Conflict, NotFound
-from applecart.kube.informer import Informer, Tuning
+from applecart.kube.manager import Manager
 from applecart.kube.metadata_only import MetadataClient, metadata_kind
 from applecart.kube.patch import Merge
 from applecart.kube.results import DONE, Result
-from applecart.kube.workqueue import WorkQueue
 from applecart.observe.logs import logger
 from applecart.secrets import Secret as SecretText
 
@@ -90,19 +86,17 @@ def index_by_secret(account: ServiceAccount) -> list[str]:
 
 
 class Tokens:
-    def __init__(
-        self,
-        client: Client,
-        secrets: Informer[Secret],
-        accounts: Informer[ServiceAccount],
-        ca_pem: bytes,
-        sign: Sign,
-    ) -> None:
-        self._client = client
-        self._secrets = secrets
-        self._accounts = accounts
+    def __init__(self, manager: Manager, ca_pem: bytes, sign: Sign) -> None:
+        self._client = manager.client
+        # Only token Secrets: nothing else is read, so nothing else can be given away.
+        of_tokens = f"type={SERVICE_ACCOUNT_TOKEN}"
+        self._secrets = manager.informer(Secret, fields=of_tokens, indexes={BY_ACCOUNT: index_by_account})
+        self._accounts = manager.informer(ServiceAccount, indexes={BY_SECRET: index_by_secret})
         self._ca_pem = ca_pem
         self._sign = sign
+        controller: Controller[Key] = manager.controller("service-account tokens", self.reconcile, workers=WORKERS)
+        controller.watch(self._secrets)
+        controller.watch(self._accounts, keys_of=self.secrets_of)
 
     def secrets_of(self, account: ServiceAccount) -> list[Key]:
         return [secret.key for secret in self._secrets.by_index(BY_ACCOUNT, f"{account.namespace}/{account.name}")]
@@ -173,20 +167,3 @@ class Tokens:
         except NotFound:
             return False
         return True
-
-
-async def run_tokens(client: Client, clock: Clock, ca_pem: bytes, sign: Sign, *, tuning: Tuning | None = None) -> None:
-    """Work until cancelled."""
-    tuning = tuning or Tuning()
-    # Only token Secrets: nothing else is read, so nothing else can be given away.
-    secrets = Informer(
-        client, Secret, fields=f"type={SERVICE_ACCOUNT_TOKEN}", indexes={BY_ACCOUNT: index_by_account}, tuning=tuning
-    )
-    accounts = Informer(client, ServiceAccount, indexes={BY_SECRET: index_by_secret}, tuning=tuning)
-    tokens = Tokens(client, secrets, accounts, ca_pem, sign)
-    controller: Controller[Key] = Controller("tokens", tokens.reconcile, WorkQueue(clock), clock, workers=WORKERS)
-    controller.watch(secrets)
-    controller.watch(accounts, keys_of=tokens.secrets_of)
-    async with asyncio.TaskGroup() as group:
-        for work in (secrets.run(), accounts.run(), controller.run()):
-            group.create_task(work)

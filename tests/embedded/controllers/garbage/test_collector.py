@@ -14,10 +14,10 @@ from applecart.api.rbac import ClusterRole
 from applecart.clock import Clock
 from applecart.embedded.controllers.garbage.collector import (
     REMEMBERED_ABSENTEES,
+    Collector,
     Owners,
     Unserved,
     WrongScope,
-    run_garbage_collector,
 )
 from applecart.embedded.controllers.garbage.decide import Standing
 from applecart.embedded.controllers.garbage.graph import FOREGROUND, Graph
@@ -32,7 +32,7 @@ from tests.embedded.controllers.garbage.owned import CLUSTER_ROLES, owned, refer
 from tests.embedded.controllers.garbage.scenarios import THINGS, Thing, ensure_things
 from tests.embedded.controllers.meddling import Meddler
 from tests.embedded.controllers.scene import Scene, scene
-from tests.embedded.controllers.stages import CA_PEM, api_in_memory
+from tests.embedded.controllers.stages import CA_PEM, api_in_memory, run_alone
 from tests.kube.faults import FaultyTransport, Refused, always
 from tests.virtual_time import elapse
 
@@ -142,7 +142,7 @@ async def test_absentees_are_forgotten_before_they_fill_the_memory(asked: Asked)
 async def collecting(clock: Clock, network: Callable[[Transport], Transport] = lambda inner: inner) -> AsyncIterator[Scene]:
     """A scene whose own connection is sound; the collector's goes through `network`."""
     async with api_in_memory(clock) as (client, _), scene(client, "test", CA_PEM) as stage:
-        task = asyncio.create_task(run_garbage_collector(Client(network(client.transport), clock), clock))
+        task = asyncio.create_task(run_alone(Collector, Client(network(client.transport), clock)))
         try:
             yield stage
         finally:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from applecart.api.apiextensions import CustomResourceDefinition
-from applecart.api.meta import Key, ObjectMeta, OwnerReference, Resource
+from applecart.api.meta import Key, Object, ObjectMeta, OwnerReference, Resource
 from applecart.clock import Clock
 from applecart.embedded.controllers.garbage.graph import (
     FOREGROUND,
@@ -21,8 +21,8 @@ from applecart.embedded.controllers.garbage.graph import (
     is_orphaning,
 )
 from applecart.kube.discovery import Discovery, Served
-from applecart.kube.informer import Tuning
-from applecart.kube.metadata_only import MetadataClient, PartialObject
+from applecart.kube.manager import Manager
+from applecart.kube.metadata_only import PartialObject
 from tests.embedded.controllers.garbage.owned import CLUSTER_ROLES, owned, refers_to
 from tests.embedded.controllers.garbage.scenarios import THINGS, Thing, ensure_things
 from tests.embedded.controllers.scene import scene
@@ -39,7 +39,7 @@ def graph_of(*objects: PartialObject) -> Graph:
     return graph
 
 
-def uids(objects: list[PartialObject]) -> list[str]:
+def uids(objects: list[Object]) -> list[str]:
     return [obj.uid for obj in objects]
 
 
@@ -241,8 +241,10 @@ def test_a_resource_is_followed_once_in_its_preferred_version() -> None:
 async def test_objects_of_a_kind_are_known_while_the_kind_is_served(clock: Clock) -> None:
     async with api_in_memory(clock) as (client, _), scene(client, "test", CA_PEM) as stage:
         graph, found = Graph(), list[Discovery]()
-        monitors = Monitors(MetadataClient.of(client), graph, lambda _: None, found.append, clock, Tuning())
-        task = asyncio.create_task(monitors.run())
+        manager = Manager(client)
+        monitors = Monitors(manager, graph, lambda _: None, found.append)
+        manager.background("monitors", monitors.run)
+        task = asyncio.create_task(manager.run())
         await monitors.ready()
         await ensure_things(stage)
         thing = await client.create(Thing(metadata=ObjectMeta(name="thing", namespace="test")))
@@ -252,6 +254,7 @@ async def test_objects_of_a_kind_are_known_while_the_kind_is_served(clock: Clock
         await client.delete(CustomResourceDefinition, Key("", THINGS))
         await elapse(60)
         assert graph.get(thing.uid) is None
+        assert THINGS not in {informer.kind.resource.label for informer in manager.informers}
         assert found[-1].find("applecart.test/v1", "Thing") is None
         task.cancel()
         await asyncio.wait([task])

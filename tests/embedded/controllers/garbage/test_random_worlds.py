@@ -13,12 +13,12 @@ import pytest
 from applecart.api.core import ConfigMap, Namespace
 from applecart.api.meta import Key, ObjectMeta, OwnerReference
 from applecart.clock import Clock
-from applecart.embedded.controllers.garbage.collector import run_garbage_collector
+from applecart.embedded.controllers.garbage.collector import Collector
 from applecart.kube.client import Client
 from applecart.kube.patch import Merge
 from applecart.kube.transport import Request
 from tests.embedded.controllers.garbage.model import GHOST, Model, random_owners
-from tests.embedded.controllers.stages import api_in_memory
+from tests.embedded.controllers.stages import api_in_memory, run_alone
 from tests.kube.faults import Cut, Fault, FaultyTransport, Lost, Plan, Refused, Says
 from tests.soak import seeds
 from tests.virtual_time import elapse
@@ -80,7 +80,7 @@ class World:
 
 @asynccontextmanager
 async def collected(client: Client, clock: Clock) -> AsyncIterator[None]:
-    task = asyncio.create_task(run_garbage_collector(client, clock))
+    task = asyncio.create_task(run_alone(Collector, client))
     try:
         yield
     finally:

@@ -8,11 +8,19 @@ import pytest
 from applecart.api.core import ConfigMap, Namespace, ServiceAccount
 from applecart.api.meta import Key, ObjectMeta
 from applecart.clock import Clock
-from applecart.embedded.controllers.namespaces.belongings import CA_KEY, DESCRIBED, DESCRIPTION, mended_root_ca, root_ca
-from applecart.embedded.controllers.namespaces.run import run_namespaces
+from applecart.embedded.controllers.namespaces.belongings import (
+    CA_KEY,
+    DESCRIBED,
+    DESCRIPTION,
+    Belongings,
+    mended_root_ca,
+    root_ca,
+)
+from applecart.embedded.controllers.namespaces.ending import Ending
 from applecart.kube.client import Client
+from applecart.kube.manager import Manager
 from applecart.kube.patch import Merge
-from tests.embedded.controllers.stages import CA_PEM, api_in_memory
+from tests.embedded.controllers.stages import CA_PEM, api_in_memory, run_alone
 from tests.kube.faults import FaultyTransport
 from tests.virtual_time import elapse
 
@@ -41,11 +49,16 @@ def test_a_new_root_ca_is_right() -> None:
     assert mended_root_ca(root_ca("ci", CA), CA) == {}
 
 
+def add_both(manager: Manager, ca_pem: bytes) -> None:
+    Belongings(manager, ca_pem)
+    Ending(manager)
+
+
 @pytest.fixture
 async def network(clock: Clock) -> AsyncIterator[tuple[Client, FaultyTransport]]:
     async with api_in_memory(clock) as (client, _):
         watched = FaultyTransport(client.transport)
-        task = asyncio.create_task(run_namespaces(Client(watched, clock), clock, CA_PEM))
+        task = asyncio.create_task(run_alone(add_both, Client(watched, clock), CA_PEM))
         yield client, watched
         task.cancel()
         await asyncio.wait([task])

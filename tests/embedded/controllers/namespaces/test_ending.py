@@ -19,6 +19,7 @@ from applecart.embedded.controllers.namespaces.ending import (
     WELL,
     Content,
     Document,
+    Ending,
     Survey,
     conditions_after,
     deletable,
@@ -27,14 +28,13 @@ from applecart.embedded.controllers.namespaces.ending import (
     status_after,
     unexpected,
 )
-from applecart.embedded.controllers.namespaces.run import run_namespaces
 from applecart.kube.client import Client
 from applecart.kube.discovery import Discovery, Served, discover
 from applecart.kube.errors import NotFound, ServerFault
 from applecart.kube.transport import Request
 from tests.embedded.controllers.namespaces.scenarios import ConditionedNamespace
 from tests.embedded.controllers.scene import HOLD
-from tests.embedded.controllers.stages import CA_PEM, api_in_memory
+from tests.embedded.controllers.stages import api_in_memory, run_alone
 from tests.kube.faults import Fault, FaultyTransport, Lost, Plan, Refused, Says, always
 from tests.virtual_time import elapse
 
@@ -322,7 +322,7 @@ class Ended:
 async def ended(clock: Clock) -> AsyncIterator[Ended]:
     async with api_in_memory(clock) as (client, _):
         made = Ended(client)
-        task = asyncio.create_task(run_namespaces(Client(made.network, clock), clock, CA_PEM))
+        task = asyncio.create_task(run_alone(Ending, Client(made.network, clock)))
         yield made
         task.cancel()
         await asyncio.wait([task])

@@ -10,12 +10,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from applecart.clock import Clock
 from applecart.embedded.auth.token_keys import TokenKeys
 from applecart.embedded.controllers.node_lifecycle.heartbeats import Timing
-from applecart.embedded.controllers.node_lifecycle.monitor import run_node_lifecycle
+from applecart.embedded.controllers.node_lifecycle.monitor import add_node_lifecycle
 from applecart.embedded.server.server import running_api
 from applecart.embedded.store.log import MemoryLog
 from applecart.kube.client import Client
 from applecart.kube.transport import Request, Response, Stream, Transport
 from tests.embedded.controllers.node_lifecycle.fleet import Fleet
+from tests.embedded.controllers.stages import run_alone
 from tests.kube.faults import FaultyTransport
 
 KEYS = TokenKeys(ec.generate_private_key(ec.SECP256R1()))
@@ -60,7 +61,7 @@ class World:
         await self._api.aclose()
 
     def start_controller(self) -> None:
-        self._controller = asyncio.create_task(run_node_lifecycle(Client(self.controllers, self.clock), self.clock))
+        self._controller = asyncio.create_task(run_alone(add_node_lifecycle, Client(self.controllers, self.clock)))
 
     async def stop_controller(self) -> None:
         if self._controller is not None:

@@ -11,12 +11,13 @@ from applecart.clock import Clock
 from applecart.embedded.binaries import flags
 from applecart.embedded.binaries.cluster import CONTROLLER_MANAGER, Options, RealCluster
 from applecart.embedded.controllers.node_lifecycle.heartbeats import Timing
-from applecart.embedded.controllers.node_lifecycle.monitor import run_node_lifecycle
+from applecart.embedded.controllers.node_lifecycle.monitor import add_node_lifecycle
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from tests.embedded.controllers.node_lifecycle.conftest import World
 from tests.embedded.controllers.node_lifecycle.fleet import Fleet
 from tests.embedded.controllers.node_lifecycle.scenarios import SCENARIOS, Scenario
+from tests.embedded.controllers.stages import run_alone
 
 OURS = "ours"
 REAL = "kube-controller-manager"
@@ -41,7 +42,7 @@ async def test_in_memory_ours_plays(scenario: Scenario, world: World) -> None:
 
 @asynccontextmanager
 async def our_lifecycle(client: Client, clock: Clock) -> AsyncIterator[None]:
-    task = asyncio.create_task(run_node_lifecycle(client, clock, timing=QUICK))
+    task = asyncio.create_task(run_alone(add_node_lifecycle, client, QUICK))
     try:
         yield
     finally:

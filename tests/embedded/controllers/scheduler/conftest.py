@@ -8,11 +8,12 @@ import pytest
 from applecart.api.meta import Key
 from applecart.api.pods import Pod
 from applecart.clock import Clock
-from applecart.embedded.controllers.scheduler.scheduler import run_scheduler
+from applecart.embedded.controllers.scheduler.scheduler import Scheduler
 from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.transport import Transport
 from tests.embedded.controllers.scheduler.stage import Stage
+from tests.embedded.controllers.stages import run_alone
 from tests.kube.embedded_api import serving
 from tests.kube.faults import FaultyTransport
 
@@ -36,7 +37,7 @@ class Play:
 
     def start_scheduler(self) -> None:
         client = Client(self.network, self._clock)
-        self._scheduler = asyncio.create_task(run_scheduler(client, self._clock, packing=self._packing))
+        self._scheduler = asyncio.create_task(run_alone(Scheduler, client, packing=self._packing))
 
     async def stop_scheduler(self) -> None:
         self._scheduler.cancel()

@@ -57,7 +57,7 @@ def place(fleet: Fleet, decider: Decider, wanted: Pod) -> str:
     wants = wants_of(wanted)
     chosen = decider.decide(wants.shape).node
     if chosen:
-        fleet.assume(wants.uid, chosen, wants.shape)
+        fleet.hold(wants.uid, chosen, wants.shape)
     return chosen
 
 

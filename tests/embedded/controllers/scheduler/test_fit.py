@@ -170,7 +170,7 @@ def room(on: Node, *residents: Pod) -> NodeRoom:
     fleet = Fleet()
     fleet.observe_node(facts_of(on))
     for resident in residents:
-        fleet.assume(resident.uid, on.name, shape(resident))
+        fleet.hold(resident.uid, on.name, shape(resident))
     found = fleet.node(on.name)
     assert found is not None
     return found

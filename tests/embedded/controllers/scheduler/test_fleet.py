@@ -22,20 +22,19 @@ def fleet_of(*nodes: Node) -> Fleet:
 BIG = pod("big", requests={"cpu": "6"}, host_port=80)
 
 
-def test_what_we_gave_away_is_gone_before_the_api_shows_it() -> None:
+def test_a_binding_of_unknown_outcome_holds_its_room() -> None:
     fleet = fleet_of(node())
-    fleet.assume("uid-big", "mac-1", shape(BIG))
+    fleet.hold("uid-big", "mac-1", shape(BIG))
     assert not fits(shape(pod(requests={"cpu": "4"})), fleet.node("mac-1"))
-    assert fleet.assumed_node("uid-big") == "mac-1"
+    assert fleet.held_node("uid-big") == "mac-1"
 
 
 def test_seeing_our_own_binding_counts_it_once() -> None:
     fleet = fleet_of(node())
-    fleet.assume("uid-big", "mac-1", shape(BIG))
+    fleet.hold("uid-big", "mac-1", shape(BIG))
     assert fleet.observe_bound("uid-big", "mac-1", shape(BIG).amounts, shape(BIG).ports) == ""
-    assert fleet.is_bound("uid-big")
-    assert not fleet.assumed_node("uid-big")
-    assert fleet.refused("uid-big") == ""  # what the API showed cannot be refused any more
+    assert not fleet.held_node("uid-big")
+    assert fleet.release("uid-big") == ""  # what the API showed cannot be refused any more
     room = fleet.node("mac-1")
     assert room is not None
     assert (room.pod_count, room.free["cpu"], room.ports) == (1, 2000, [*shape(BIG).ports])
@@ -43,7 +42,7 @@ def test_seeing_our_own_binding_counts_it_once() -> None:
 
 def test_a_pod_that_somebody_else_put_elsewhere_gives_our_node_back() -> None:
     fleet = fleet_of(node(), node("mac-2"))
-    fleet.assume("uid-big", "mac-1", shape(BIG))
+    fleet.hold("uid-big", "mac-1", shape(BIG))
     assert fleet.observe_bound("uid-big", "mac-2", shape(BIG).amounts, shape(BIG).ports) == "mac-1"
     assert fits(shape(BIG), fleet.node("mac-1"))
     assert not fits(shape(BIG), fleet.node("mac-2"))
@@ -51,8 +50,8 @@ def test_a_pod_that_somebody_else_put_elsewhere_gives_our_node_back() -> None:
 
 def test_a_refused_binding_gives_everything_back() -> None:
     fleet = fleet_of(node())
-    fleet.assume("uid-big", "mac-1", shape(BIG))
-    assert fleet.refused("uid-big") == "mac-1"
+    fleet.hold("uid-big", "mac-1", shape(BIG))
+    assert fleet.release("uid-big") == "mac-1"
     assert fits(shape(BIG), fleet.node("mac-1"))
     assert fleet.forget_pod("uid-big") == ""
 

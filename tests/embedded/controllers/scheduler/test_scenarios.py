@@ -9,12 +9,13 @@ import pytest
 
 from applecart.clock import Clock
 from applecart.embedded.binaries.cluster import SCHEDULER, Options, RealCluster
-from applecart.embedded.controllers.scheduler.scheduler import run_scheduler
+from applecart.embedded.controllers.scheduler.scheduler import Scheduler
 from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from tests.embedded.controllers.scheduler.scenarios import SCENARIOS, Scenario
 from tests.embedded.controllers.scheduler.stage import stage
+from tests.embedded.controllers.stages import run_alone
 
 OURS = "ours"
 REAL = "kube-scheduler"
@@ -26,7 +27,7 @@ def name_of(scenario: Scenario) -> str:
 
 @asynccontextmanager
 async def our_scheduler(client: Client, clock: Clock) -> AsyncIterator[None]:
-    task = asyncio.create_task(run_scheduler(client, clock))
+    task = asyncio.create_task(run_alone(Scheduler, client))
     try:
         yield
     finally:

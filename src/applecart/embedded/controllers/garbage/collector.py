@@ -7,7 +7,6 @@ back, so what was absent once is not asked again. A reference to a kind that the
 the object as it is.
 """
 
-import asyncio
 from collections import OrderedDict
 from contextlib import suppress
 from datetime import timedelta
@@ -17,7 +16,6 @@ import msgspec
 
 from applecart.api.meta import Key, Object, OwnerReference
 from applecart.api.reasons import warning
-from applecart.clock import Clock
 from applecart.embedded.controllers.garbage.decide import Delete, Standing, Strip, plan, standing_of, unblocked, without_owner
 from applecart.embedded.controllers.garbage.graph import FOREGROUND, ORPHAN, Graph, Monitors, is_foreground, is_orphaning
 from applecart.errors import Transient
@@ -25,13 +23,11 @@ from applecart.kube.client import Client
 from applecart.kube.controller import Controller
 from applecart.kube.discovery import Discovery
 from applecart.kube.errors import NotFound
-from applecart.kube.events import Recorder
 from applecart.kube.finalizers import remove_finalizer
-from applecart.kube.informer import Tuning
+from applecart.kube.manager import Manager
 from applecart.kube.metadata_only import MetadataClient, PartialObject, metadata_kind
 from applecart.kube.patch import Merge
 from applecart.kube.results import DONE, WAIT, Result, again_in
-from applecart.kube.workqueue import WorkQueue
 from applecart.observe.logs import logger
 
 REMEMBERED_ABSENTEES = 500  # owners with many dependents are deleted one at a time; this is many of them
@@ -100,23 +96,27 @@ class Owners:
 
 
 class Collector:
-    def __init__(self, client: Client, recorder: Recorder, clock: Clock) -> None:
+    def __init__(self, manager: Manager) -> None:
         self.graph = Graph()
-        self.client = MetadataClient.of(client)
+        self.client = MetadataClient.of(manager.client)
         self.owners = Owners(self.client, self.graph)
-        self.queue: WorkQueue[str] = WorkQueue(clock)
-        self.controller = Controller(
-            "garbage-collector", self.reconcile, self.queue, clock, workers=WORKERS, deadline_s=DEADLINE_S
-        )
-        self._recorder = recorder
+        self._recorder = manager.recorder(COMPONENT)
         self._unjudged: set[str] = set()
+        monitors = Monitors(manager, self.graph, self.look_at, self._kinds_changed)
+        manager.background("garbage monitors", monitors.run)
+        # Before every kind was listed once, owners look absent and each would cost a question to the API.
+        controller: Controller[str] = manager.controller(
+            "garbage collector", self.reconcile, workers=WORKERS, deadline_s=DEADLINE_S, after=monitors.ready
+        )
+        self.queue = controller.queue
 
     def look_at(self, uids: list[str]) -> None:
         for uid in uids:
             self.queue.add(uid)
 
-    def kinds_changed(self) -> None:
+    def _kinds_changed(self, discovery: Discovery) -> None:
         """What could not be judged may be judged now."""
+        self.owners.discovery = discovery
         unjudged, self._unjudged = self._unjudged, set()
         self.look_at(sorted(unjudged))
 
@@ -132,7 +132,7 @@ class Collector:
             return DONE
         return await self._judge(obj)
 
-    async def _judge(self, seen: PartialObject) -> Result:
+    async def _judge(self, seen: Object) -> Result:
         obj = await self._live(seen)
         if obj is None or obj.is_being_deleted:
             return DONE
@@ -160,7 +160,7 @@ class Collector:
             await self.client.delete(type(obj), obj.key, if_uid=obj.uid, if_revision=obj.revision, propagation=todo.propagation)
             log.bind(obj).info("deleted an object without owners", kind=obj.resource.label, propagation=todo.propagation)
 
-    async def _finish_when_alone(self, owner: PartialObject) -> Result:
+    async def _finish_when_alone(self, owner: Object) -> Result:
         blocking = self.graph.blocking(owner.uid)
         if not blocking or self.graph.waits_for_itself(owner.uid):
             await remove_finalizer(self.client, owner, FOREGROUND)
@@ -168,7 +168,7 @@ class Collector:
         self.look_at([dependent.uid for dependent in blocking if not dependent.is_being_deleted])
         return WAIT
 
-    async def _orphan_dependents(self, owner: PartialObject) -> Result:
+    async def _orphan_dependents(self, owner: Object) -> Result:
         for seen in self.graph.dependents(owner.uid):
             dependent = await self._live(seen)
             if dependent is None:
@@ -180,10 +180,10 @@ class Collector:
         await remove_finalizer(self.client, owner, ORPHAN)
         return DONE
 
-    async def _live(self, seen: PartialObject) -> PartialObject | None:
+    async def _live(self, seen: Object) -> PartialObject | None:
         """The object as the API has it now; None when it is gone, whoever has its name."""
         try:
-            obj = await self.client.get(type(seen), seen.key)
+            obj = await self.client.get(metadata_kind(seen.resource), seen.key)
         except NotFound:
             return None
         return obj if obj.uid == seen.uid else None
@@ -203,24 +203,3 @@ class Collector:
                 )
                 message = f'ownerRef {named} does not exist in namespace "{obj.namespace}"'
                 self._recorder.event(obj, INVALID_NAMESPACE.type, INVALID_NAMESPACE.name, message)
-
-
-async def run_garbage_collector(client: Client, clock: Clock, *, tuning: Tuning | None = None) -> None:
-    """Collect until cancelled."""
-    recorder = Recorder(client, COMPONENT, clock)
-    collector = Collector(client, recorder, clock)
-
-    def discovered(discovery: Discovery) -> None:
-        collector.owners.discovery = discovery
-        collector.kinds_changed()
-
-    monitors = Monitors(collector.client, collector.graph, collector.look_at, discovered, clock, tuning or Tuning())
-
-    async def collect() -> None:
-        # Before every kind was listed once, owners look absent and each would cost a question to the API.
-        await monitors.ready()
-        await collector.controller.run()
-
-    async with asyncio.TaskGroup() as group:
-        for work in (monitors.run(), recorder.run(), collect()):
-            group.create_task(work)

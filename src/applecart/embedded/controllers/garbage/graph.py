@@ -10,14 +10,15 @@ longer served is no longer followed; one whose server does not answer is, as las
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from typing import Any
 
 from applecart.api.meta import Object, OwnerReference, Resource
-from applecart.clock import Clock
 from applecart.errors import ApplecartError
 from applecart.kube.cache import Change
 from applecart.kube.discovery import Discovery, discover
-from applecart.kube.informer import Informer, Tuning
-from applecart.kube.metadata_only import MetadataClient, PartialObject, metadata_kind
+from applecart.kube.informer import Informer
+from applecart.kube.manager import Manager
+from applecart.kube.metadata_only import metadata_kind
 from applecart.observe.logs import logger
 
 ORPHAN = "orphan"
@@ -37,7 +38,7 @@ log = logger(__name__)
 
 class Graph:
     def __init__(self) -> None:
-        self._objects: dict[str, PartialObject] = {}
+        self._objects: dict[str, Object] = {}
         self._dependents: dict[str, dict[str, None]] = {}  # owner's uid to dependents' uids, in the order they came
 
     def __len__(self) -> int:
@@ -45,13 +46,13 @@ class Graph:
 
     # Reading
 
-    def get(self, uid: str) -> PartialObject | None:
+    def get(self, uid: str) -> Object | None:
         return self._objects.get(uid)
 
-    def dependents(self, uid: str) -> list[PartialObject]:
+    def dependents(self, uid: str) -> list[Object]:
         return [self._objects[dependent] for dependent in self._dependents.get(uid, ())]
 
-    def blocking(self, uid: str) -> list[PartialObject]:
+    def blocking(self, uid: str) -> list[Object]:
         """The dependents without which an owner in foreground deletion may not go."""
         return [dependent for dependent in self.dependents(uid) if _blocks(dependent, uid)]
 
@@ -70,7 +71,7 @@ class Graph:
                     unseen.append(dependent.uid)
         return uid in circle
 
-    def owner_of(self, reference: OwnerReference, dependent: Object) -> PartialObject | None:
+    def owner_of(self, reference: OwnerReference, dependent: Object) -> Object | None:
         """The owner that a reference means, when it was seen and is what the reference says it is."""
         owner = self._objects.get(reference.uid)
         if owner is None or not is_described_by(owner, reference) or owner.namespace not in ("", dependent.namespace):
@@ -79,7 +80,7 @@ class Graph:
 
     # Changing
 
-    def observe(self, obj: PartialObject) -> list[str]:
+    def observe(self, obj: Object) -> list[str]:
         """An object is there, new or changed."""
         old = self._objects.get(obj.uid)
         self._objects[obj.uid] = obj
@@ -106,7 +107,7 @@ class Graph:
         looks |= dict.fromkeys(self._waiting(_owner_uids(obj)))
         return list(looks)
 
-    def drop(self, uid: str) -> PartialObject | None:
+    def drop(self, uid: str) -> Object | None:
         """An object is no longer followed, whether it exists or not."""
         obj = self._objects.pop(uid, None)
         self._index(uid, _owner_uids(obj), ())
@@ -124,12 +125,12 @@ class Graph:
         for owner in after:
             self._dependents.setdefault(owner, {})[uid] = None
 
-    def _is_doubtful(self, obj: PartialObject) -> bool:
+    def _is_doubtful(self, obj: Object) -> bool:
         """Whether an owner was not seen where the reference says, or waits for its dependents to go."""
         owners = (self.owner_of(reference, obj) for reference in obj.metadata.owner_references)
         return any(owner is None or is_foreground(owner) for owner in owners)
 
-    def _released(self, old: PartialObject, new: PartialObject) -> Iterable[str]:
+    def _released(self, old: Object, new: Object) -> Iterable[str]:
         """Owners that wait for their dependents, and for which this one counts no longer."""
         return self._waiting(uid for uid in _owner_uids(old) if _blocks(old, uid) and not _blocks(new, uid))
 
@@ -174,20 +175,16 @@ def followed(discovery: Discovery) -> dict[str, Resource]:
 class Monitors:
     def __init__(
         self,
-        client: MetadataClient,
+        manager: Manager,
         graph: Graph,
         look_at: Callable[[list[str]], None],
         discovered: Callable[[Discovery], None],
-        clock: Clock,
-        tuning: Tuning,
     ) -> None:
-        self._client = client
+        self._manager = manager
         self._graph = graph
         self._look_at = look_at
         self._discovered = discovered
-        self._clock = clock
-        self._tuning = tuning
-        self._running: dict[str, tuple[Informer[PartialObject], asyncio.Task[None]]] = {}
+        self._followed: dict[str, Informer[Any]] = {}
         self._definitions_changed = asyncio.Event()
         self._first = asyncio.Event()
 
@@ -196,50 +193,51 @@ class Monitors:
         await self._first.wait()
         with suppress(TimeoutError):
             async with asyncio.timeout(SYNC_WITHIN_S):
-                for informer, _ in list(self._running.values()):
+                for informer in list(self._followed.values()):
                     await informer.synced()
 
     async def run(self) -> None:
         """Follow until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            asks_due_s: list[float] = []
-            while True:
-                await self._ask(group)
-                try:
-                    async with asyncio.timeout(asks_due_s.pop(0) if asks_due_s else ASK_EVERY_S):
-                        await self._definitions_changed.wait()
-                except TimeoutError:
-                    continue
-                self._definitions_changed.clear()
-                asks_due_s = list(ASK_AFTER_CHANGE_S)
-                await asyncio.sleep(asks_due_s.pop(0))
+        asks_due_s: list[float] = []
+        while True:
+            await self._ask()
+            try:
+                async with asyncio.timeout(asks_due_s.pop(0) if asks_due_s else ASK_EVERY_S):
+                    await self._definitions_changed.wait()
+            except TimeoutError:
+                continue
+            self._definitions_changed.clear()
+            asks_due_s = list(ASK_AFTER_CHANGE_S)
+            await asyncio.sleep(asks_due_s.pop(0))
 
-    async def _ask(self, group: asyncio.TaskGroup) -> None:
+    async def _ask(self) -> None:
         try:
-            discovery = await discover(self._client)
+            discovery = await discover(self._manager.client)
         except ApplecartError as error:
             log.warning("cannot learn which kinds exist, following those that are known", because=str(error))
             return
-        self._follow(discovery, group)
+        self._follow(discovery)
         self._discovered(discovery)
         self._first.set()
 
-    def _follow(self, discovery: Discovery, group: asyncio.TaskGroup) -> None:
+    def _follow(self, discovery: Discovery) -> None:
         wanted = followed(discovery)
-        for label, (informer, task) in list(self._running.items()):
+        for label, informer in list(self._followed.items()):
             resource = informer.kind.resource
             if wanted.get(label) != resource and not discovery.is_unknown(resource.group):
-                task.cancel()
-                del self._running[label]
+                del self._followed[label]
+                self._manager.drop(informer, self._changed)
                 for obj in informer:
                     self._graph.drop(obj.uid)
         for label, resource in wanted.items():
-            if label not in self._running:
-                informer = Informer(self._client, metadata_kind(resource), tuning=self._tuning)
-                informer.on_change(self._changed)
-                self._running[label] = (informer, group.create_task(informer.run(), name=f"follow {label}"))
+            if label not in self._followed:
+                # What somebody follows whole is not held in memory a second time.
+                whole = self._manager.informer_of_all(resource)
+                followed_now = self._manager.informer(metadata_kind(resource)) if whole is None else whole
+                self._followed[label] = followed_now
+                followed_now.on_change(self._changed)
 
-    def _changed(self, change: Change[PartialObject]) -> None:
+    def _changed(self, change: Change[Any]) -> None:
         if change.new is not None:
             self._look_at(self._graph.observe(change.new))
         elif change.old is not None:

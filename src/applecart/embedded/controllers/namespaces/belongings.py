@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from applecart.api.core import ConfigMap, Namespace, ServiceAccount
-from applecart.api.meta import Key, ObjectMeta
-from applecart.kube.client import Client
+from applecart.api.meta import Key, Object, ObjectMeta
+from applecart.kube.controller import Controller
 from applecart.kube.errors import AlreadyExists, Forbidden, NotFound
-from applecart.kube.informer import Informer
+from applecart.kube.manager import Manager
 from applecart.kube.patch import Merge
 from applecart.kube.results import DONE, Result
 
@@ -25,23 +25,22 @@ DESCRIBED = (
     "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal "
     "service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters."
 )
+WORKERS = 4  # a namespace that is slow must not hold up the others
 TERMINATING_CAUSE = "NamespaceTerminating"
 
 
 class Belongings:
-    def __init__(
-        self,
-        client: Client,
-        namespaces: Informer[Namespace],
-        accounts: Informer[ServiceAccount],
-        config_maps: Informer[ConfigMap],
-        ca_pem: bytes,
-    ) -> None:
-        self._client = client
-        self._namespaces = namespaces
-        self._accounts = accounts
-        self._config_maps = config_maps
+    def __init__(self, manager: Manager, ca_pem: bytes) -> None:
+        self._client = manager.client
+        self._namespaces = manager.informer(Namespace)
+        self._accounts = manager.informer(ServiceAccount, fields=f"metadata.name={DEFAULT_ACCOUNT}")
+        self._config_maps = manager.informer(ConfigMap, fields=f"metadata.name={ROOT_CA}")
         self._ca = ca_pem.decode("ascii")
+        controller: Controller[Key] = manager.controller("namespace belongings", self.reconcile, workers=WORKERS)
+        controller.watch(self._namespaces)
+        # An account that appeared needs nothing, and is often our own.
+        controller.watch(self._accounts, key_of=_namespace_of, when=lambda change: change.new is None)
+        controller.watch(self._config_maps, key_of=_namespace_of)
 
     async def reconcile(self, key: Key) -> Result:
         namespace = self._namespaces.get(key)
@@ -73,6 +72,10 @@ def mended_root_ca(known: ConfigMap, ca: str) -> dict[str, Any]:
         return {}
     strange: dict[str, str | None] = {name: None for name in known.data if name != CA_KEY}
     return {"metadata": {"annotations": {DESCRIPTION: DESCRIBED}}, "data": {**strange, CA_KEY: ca}}
+
+
+def _namespace_of(obj: Object) -> Key:
+    return Key("", obj.namespace)
 
 
 async def _unless_it_ends(write: Awaitable[msgspec.Struct]) -> None:

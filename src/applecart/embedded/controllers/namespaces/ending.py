@@ -17,13 +17,13 @@ import msgspec
 from applecart.api.core import Namespace
 from applecart.api.meta import Key, Object, Resource, instant
 from applecart.api.pods import Pod
-from applecart.clock import Clock
 from applecart.embedded.times import stamp
 from applecart.kube.backoff import Backoff
 from applecart.kube.client import Client
+from applecart.kube.controller import Controller
 from applecart.kube.discovery import Discovery, Served, discover
 from applecart.kube.errors import ApiError, MethodNotAllowed, NotFound, ServerFault
-from applecart.kube.informer import Informer
+from applecart.kube.manager import Manager
 from applecart.kube.metadata_only import MetadataClient, PartialObject, metadata_kind
 from applecart.kube.patch import Merge
 from applecart.kube.paths import collection_path, object_path
@@ -53,6 +53,8 @@ GRACE_S = 30  # of a Pod that says none
 _IN_BACKGROUND = msgspec.json.encode({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"})
 
 FINALIZER = "kubernetes"
+WORKERS = 4  # namespaces that end at the same time; one with many Pods must not hold up the others
+ROUND_S = 600.0  # through a namespace with tens of thousands of objects
 TERMINATING = "Terminating"
 # A Pod's end or somebody's finalizer is waited for: soon at first, then about as often as kube-controller-manager looks.
 PACE = Backoff(first_s=0.5, longest_s=10.0)
@@ -189,12 +191,16 @@ def unexpected(namespace: str, resource: Resource) -> str:
 
 
 class Ending:
-    def __init__(self, client: Client, namespaces: Informer[Namespace], clock: Clock) -> None:
-        self._client = client
-        self._namespaces = namespaces
-        self._clock = clock
-        self._content = Content(client)
+    def __init__(self, manager: Manager) -> None:
+        self._client = manager.client
+        self._namespaces = manager.informer(Namespace)
+        self._clock = manager.clock
+        self._content = Content(manager.client)
         self._rounds: dict[str, int] = {}  # by uid, of namespaces that are going
+        controller: Controller[Key] = manager.controller(
+            "namespace ending", self.reconcile, workers=WORKERS, deadline_s=ROUND_S
+        )
+        controller.watch(self._namespaces)
 
     async def reconcile(self, key: Key) -> Result:
         seen = self._namespaces.get(key)

@@ -13,25 +13,22 @@ from applecart.api.meta import Key
 from applecart.api.nodes import Node, Taint
 from applecart.api.pods import Pod
 from applecart.api.scheduling import Toleration
-from applecart.clock import Clock
 from applecart.embedded.controllers.node_lifecycle.heartbeats import Heartbeats, Timing
-from applecart.embedded.controllers.node_lifecycle.nodes import BY_NODE, taints_that_evict, taints_that_still_evict
+from applecart.embedded.controllers.node_lifecycle.nodes import BY_NODE, by_node, taints_that_evict, taints_that_still_evict
 from applecart.embedded.controllers.pod_garbage import delete_pod, disrupted, write_pod_status
 from applecart.embedded.controllers.scheduler.fit import is_tolerated
 from applecart.kube.cache import Change
-from applecart.kube.client import Client
 from applecart.kube.controller import Controller
 from applecart.kube.errors import NotFound
-from applecart.kube.events import Recorder
-from applecart.kube.informer import Informer
+from applecart.kube.manager import Manager
 from applecart.kube.results import DONE, Result, again_in
-from applecart.kube.workqueue import WorkQueue
 from applecart.observe.logs import logger
 
 FOREVER = None
 
 WORKERS = 8  # Pods at a time; most of the work is waiting for the API
 TICK_S = 0.001  # a rest of time so short that a timer for it might not move a clock
+COMPONENT = "taint-eviction-controller"
 REASON = "DeletionByTaintManager"
 MESSAGE = "Taint manager: deleting due to NoExecute taint"
 EVENT = "TaintManagerEviction"
@@ -58,28 +55,20 @@ def tolerated_s(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> f
 
 
 class Evictions:
-    def __init__(
-        self,
-        client: Client,
-        nodes: Informer[Node],
-        pods: Informer[Pod],
-        heartbeats: Heartbeats,
-        recorder: Recorder,
-        clock: Clock,
-        timing: Timing,
-    ) -> None:
-        self._client = client
-        self._nodes = nodes
-        self._pods = pods
+    def __init__(self, manager: Manager, heartbeats: Heartbeats, timing: Timing) -> None:
+        self._client = manager.client
+        self._nodes = manager.informer(Node)
+        self._pods = manager.informer(Pod, indexes={BY_NODE: by_node})
         self._heartbeats = heartbeats
-        self._recorder = recorder
-        self._clock = clock
+        self._recorder = manager.recorder(COMPONENT)
+        self._clock = manager.clock
         self._timing = timing
         self._since: dict[Key, tuple[str, float]] = {}  # uid of a Pod that must leave, and since when
-        queue: WorkQueue[Key] = WorkQueue(clock)
-        self.controller = Controller("evictions", self.reconcile, queue, clock, workers=WORKERS, deadline_s=timing.deadline_s)
-        self.controller.watch(pods, when=_moves_or_tolerates)
-        self.controller.watch(nodes, keys_of=self._pods_on, when=_taints_changed)
+        controller: Controller[Key] = manager.controller(
+            "evictions", self.reconcile, workers=WORKERS, deadline_s=timing.deadline_s
+        )
+        controller.watch(self._pods, when=_moves_or_tolerates)
+        controller.watch(self._nodes, keys_of=self._pods_on, when=_taints_changed)
 
     def restart(self) -> None:
         """Everybody's time begins anew."""

@@ -19,26 +19,19 @@ from applecart.api.coordination import Lease
 from applecart.api.events import NORMAL
 from applecart.api.meta import Key
 from applecart.api.nodes import Node
-from applecart.api.pods import Pod
-from applecart.clock import Clock
 from applecart.embedded.controllers.node_lifecycle.evictions import Evictions
 from applecart.embedded.controllers.node_lifecycle.heartbeats import Heartbeats, Timing, seen
 from applecart.embedded.controllers.node_lifecycle.nodes import (
-    BY_NODE,
     LEASES,
     NodeKeeper,
-    by_node,
     is_told_to_leave,
     lost_key,
     was_ready,
 )
 from applecart.errors import ApplecartError
 from applecart.kube.cache import Change
-from applecart.kube.client import Client
-from applecart.kube.controller import Controller
 from applecart.kube.events import Recorder
-from applecart.kube.informer import Informer, Tuning
-from applecart.kube.workqueue import WorkQueue
+from applecart.kube.manager import Manager
 from applecart.observe.logs import logger
 
 REGION_LABEL = "topology.kubernetes.io/region"
@@ -52,9 +45,7 @@ LARGE_ZONE = 50  # Nodes; below that a zone that is mostly lost is left alone
 
 Zone = tuple[str, str]
 
-WORKERS = 8  # Nodes at a time; most of the work is waiting for the API
 NODE_COMPONENT = "node-controller"
-EVICTION_COMPONENT = "taint-eviction-controller"
 
 
 log = logger(__name__)
@@ -106,28 +97,19 @@ class Turns:
 
 
 class Monitor:
-    def __init__(
-        self,
-        client: Client,
-        nodes: Informer[Node],
-        leases: Informer[Lease],
-        heartbeats: Heartbeats,
-        recorder: Recorder,
-        clock: Clock,
-        timing: Timing,
-    ) -> None:
-        self._client = client
-        self._nodes = nodes
-        self._leases = leases
+    def __init__(self, manager: Manager, heartbeats: Heartbeats, recorder: Recorder, timing: Timing) -> None:
+        self._client = manager.client
+        self._nodes = manager.informer(Node)
+        self._leases = manager.informer(Lease, LEASES)
         self._heartbeats = heartbeats
         self._recorder = recorder
-        self._clock = clock
+        self._clock = manager.clock
         self._timing = timing
         self._turns = Turns()
         self._outlook: Outlook | None = None
         self._is_told_dark = False
         self._given_up: set[str] = set()  # names of Nodes whose turn has come
-        nodes.on_change(self._node_changed)
+        self._nodes.on_change(self._node_changed)
 
     async def run(self, after_gap: Callable[[], None], looked: Callable[[], None]) -> None:
         """Look until cancelled. `after_gap` is called before anybody can act on what a gap hid."""
@@ -205,34 +187,10 @@ class Monitor:
             self._recorder.event(change.old, NORMAL, "RemovingNode", text)
 
 
-async def run_node_lifecycle(
-    client: Client, clock: Clock, *, timing: Timing | None = None, tuning: Tuning | None = None
-) -> None:
-    """Keep Nodes until cancelled."""
-    timing = timing or Timing()
-    tuning = tuning or Tuning()
-    nodes = Informer(client, Node, tuning=tuning)
-    leases = Informer(client, Lease, LEASES, tuning=tuning)
-    pods = Informer(client, Pod, indexes={BY_NODE: by_node}, tuning=tuning)
-    of_nodes = Recorder(client, NODE_COMPONENT, clock)
-    of_evictions = Recorder(client, EVICTION_COMPONENT, clock)
-    heartbeats = Heartbeats(timing)
-    monitor = Monitor(client, nodes, leases, heartbeats, of_nodes, clock, timing)
-    keeper = NodeKeeper(client, nodes, pods, heartbeats, monitor.may_execute, of_nodes, clock)
-    evictions = Evictions(client, nodes, pods, heartbeats, of_evictions, clock, timing)
-    queue: WorkQueue[Key] = WorkQueue(clock)
-    controller = Controller("nodes", keeper.reconcile, queue, clock, workers=WORKERS, deadline_s=timing.deadline_s)
-    controller.watch(nodes, when=lambda change: change.new is not None and keeper.has_work(change.new))
-
-    def queue_those_with_work() -> None:
-        for node in nodes:
-            if keeper.has_work(node):
-                controller.queue.add(node.key)
-
-    async with asyncio.TaskGroup() as group:
-        for work in (nodes.run(), leases.run(), pods.run(), of_nodes.run(), of_evictions.run()):
-            group.create_task(work)
-        await pods.synced()  # before that no Pod could be marked
-        group.create_task(controller.run())
-        group.create_task(evictions.controller.run())
-        group.create_task(monitor.run(evictions.restart, queue_those_with_work))
+def add_node_lifecycle(manager: Manager, timing: Timing = Timing()) -> None:  # noqa: B008 (frozen)
+    """The monitor, the keeper of Nodes and the evictions, on one view of who was heard of."""
+    heartbeats, recorder = Heartbeats(timing), manager.recorder(NODE_COMPONENT)
+    monitor = Monitor(manager, heartbeats, recorder, timing)
+    keeper = NodeKeeper(manager, heartbeats, monitor.may_execute, recorder, timing)
+    evictions = Evictions(manager, heartbeats, timing)
+    manager.background("node monitor", lambda: monitor.run(evictions.restart, keeper.look))

@@ -17,14 +17,14 @@ from applecart.api.events import NORMAL, WARNING
 from applecart.api.meta import Key
 from applecart.api.nodes import Node, NodeCondition, Taint
 from applecart.api.pods import Pod, PodCondition
-from applecart.clock import Clock
-from applecart.embedded.controllers.node_lifecycle.heartbeats import Heartbeats, seen
+from applecart.embedded.controllers.node_lifecycle.heartbeats import Heartbeats, Timing, seen
 from applecart.embedded.controllers.pod_garbage import write_pod_status
 from applecart.kube.client import Client
 from applecart.kube.conditions import FALSE, TRUE, UNKNOWN
+from applecart.kube.controller import Controller
 from applecart.kube.errors import Conflict, NotFound
 from applecart.kube.events import Recorder
-from applecart.kube.informer import Informer
+from applecart.kube.manager import Manager
 from applecart.kube.patch import Merge, Strategic
 from applecart.kube.results import DONE, Result, again_in
 from applecart.observe.logs import logger
@@ -53,6 +53,7 @@ _KEPT_HERE = frozenset({(key, NO_SCHEDULE) for key in (*_OF_CONDITION.values(), 
 
 LEASES = "kube-node-lease"  # the namespace where agents renew
 BY_NODE = "node"  # index of Pods
+WORKERS = 8  # Nodes at a time; most of the work is waiting for the API
 A_MOMENT = timedelta(seconds=1)  # the watch brings the change sooner
 
 
@@ -161,22 +162,26 @@ def by_node(pod: Pod) -> tuple[str, ...]:
 
 class NodeKeeper:
     def __init__(
-        self,
-        client: Client,
-        nodes: Informer[Node],
-        pods: Informer[Pod],
-        heartbeats: Heartbeats,
-        may_execute: Callable[[Node], bool],
-        recorder: Recorder,
-        clock: Clock,
+        self, manager: Manager, heartbeats: Heartbeats, may_execute: Callable[[Node], bool], recorder: Recorder, timing: Timing
     ) -> None:
-        self._client = client
-        self._nodes = nodes
-        self._pods = pods
+        self._client = manager.client
+        self._nodes = manager.informer(Node)
+        self._pods = manager.informer(Pod, indexes={BY_NODE: by_node})
         self._heartbeats = heartbeats
         self._may_execute = may_execute
         self._recorder = recorder
-        self._clock = clock
+        self._clock = manager.clock
+        self.controller: Controller[Key] = manager.controller(
+            "nodes", self.reconcile, workers=WORKERS, deadline_s=timing.deadline_s
+        )
+        self.controller.watch(self._nodes, when=lambda change: change.new is not None and self._has_work(change.new))
+        self.controller.read_from(self._pods)  # before they are known no Pod could be marked
+
+    def look(self) -> None:
+        """Queue the Nodes for which something is to be written."""
+        for node in self._nodes:
+            if self._has_work(node):
+                self.controller.queue.add(node.key)
 
     async def reconcile(self, key: Key) -> Result:
         node = self._nodes.get(key)
@@ -190,7 +195,7 @@ class NodeKeeper:
             await self._mark_pods(node)
         return DONE
 
-    def has_work(self, node: Node) -> bool:
+    def _has_work(self, node: Node) -> bool:
         """Whether a reconcile would write anything: spares the queue a fleet that is well."""
         now = self._clock.now()
         if wanted_taints(node, may_execute=self._may_execute(node), now=now) is not node.spec.taints:

@@ -1,9 +1,8 @@
-"""What every node still has to give: the Nodes as they say, less what their Pods take, less what we gave away ourselves.
+"""What every node still has to give: the Nodes as they say, less what their Pods take.
 
-A Pod counts from the moment we decide to bind it (the cache learns of our own writes late) until it is seen to be finished or
-gone. A Pod that is being deleted counts until it is gone: two VMs per Mac is a hard limit. What we assumed ends only when the
-API shows it or refuses it, never by a timeout. Of a Node only what decides is kept (`NodeFacts`): a heartbeat wakes nobody.
-Plain memory: no clock, no API.
+A Pod counts from when the API shows it on a node until it is seen to be finished or gone; one that is being deleted counts
+until it is gone: two VMs per Mac is a hard limit. A binding whose outcome nobody knows holds its room until that is known,
+however long. Of a Node only what decides is kept (`NodeFacts`): a heartbeat wakes nobody. Plain memory: no clock, no API.
 """
 
 from collections.abc import Iterator
@@ -67,7 +66,6 @@ class Charge(msgspec.Struct, frozen=True):
     node: str
     amounts: Taken
     ports: tuple[HostPort, ...]
-    is_assumed: bool  # we asked for it, and the API has not said yes
 
 
 class NodeRoom:
@@ -109,6 +107,7 @@ class Fleet:
     def __init__(self) -> None:
         self._rooms: dict[str, NodeRoom] = {}
         self._charges: dict[str, Charge] = {}  # by uid
+        self._held: set[str] = set()  # uids whose charge the API has not confirmed
         self.facts_version = 0  # moves when any node's facts do
         self.version = 0  # moves when anything does that a decision reads
 
@@ -141,28 +140,25 @@ class Fleet:
     # Pods
 
     def observe_bound(self, uid: str, node: str, amounts: Taken, ports: tuple[HostPort, ...]) -> str:
-        """The API says where the Pod is, in a watch or in an answer to us. The node that has more to give since, if any."""
-        return self._charge(uid, Charge(node, amounts, ports, is_assumed=False))
+        """The API says where the Pod is. The node that has more to give since, if any."""
+        self._held.discard(uid)
+        return self._charge(uid, Charge(node, amounts, ports))
 
-    def assume(self, uid: str, node: str, shape: Shape) -> None:
-        """We are about to bind the Pod there."""
-        self._charge(uid, Charge(node, shape.amounts, shape.ports, is_assumed=True))
+    def hold(self, uid: str, node: str, shape: Shape) -> None:
+        """A binding to this node was asked for and may have come about."""
+        self._charge(uid, Charge(node, shape.amounts, shape.ports))
+        self._held.add(uid)
 
-    def assumed_node(self, uid: str) -> str:
-        charge = self._charges.get(uid)
-        return charge.node if charge is not None and charge.is_assumed else ""
+    def held_node(self, uid: str) -> str:
+        return self._charges[uid].node if uid in self._held else ""
 
-    def is_bound(self, uid: str) -> bool:
-        """Whether the API said that the Pod has a node, even if the cache does not show it yet."""
-        charge = self._charges.get(uid)
-        return charge is not None and not charge.is_assumed
-
-    def refused(self, uid: str) -> str:
-        """The API surely did not bind what we assumed. The node that has it back, if any."""
-        return self.forget_pod(uid) if self.assumed_node(uid) else ""
+    def release(self, uid: str) -> str:
+        """What was held did not come about. The node that has it back, if any."""
+        return self.forget_pod(uid) if uid in self._held else ""
 
     def forget_pod(self, uid: str) -> str:
         """The Pod is finished or gone. The node that has more to give since, if any."""
+        self._held.discard(uid)
         charge = self._charges.pop(uid, None)
         if charge is None:
             return ""
@@ -173,9 +169,7 @@ class Fleet:
         return charge.node
 
     def _charge(self, uid: str, charge: Charge) -> str:
-        known = self._charges.get(uid)
-        if known is not None and msgspec.structs.replace(known, is_assumed=charge.is_assumed) == charge:
-            self._charges[uid] = charge
+        if self._charges.get(uid) == charge:
             return ""
         freed = self.forget_pod(uid)
         self._charges[uid] = charge

@@ -1,35 +1,31 @@
 """Gives Pods their nodes, as an ordinary client of the API.
 
-Follows Pods, Nodes and RuntimeClasses, decides one Pod at a time (`decide.py`) and binds it by POST. Room is taken before the
-POST and given back only when the API surely refused: after a lost answer the same binding is tried again, so no node ever gets
-more than it has, whatever the network does. What it cannot place it explains in a condition and an Event and tries again when
-something changed that helps. Never evicts a Pod (I7) and never touches one that has a node.
+Follows Pods, Nodes and RuntimeClasses, decides one Pod at a time (`decide.py`) and binds it by POST. The next decision waits
+until the informers show what the ones before it wrote (`applecart.kube.own_writes`), so no node ever gets more than it has,
+however late its watch is. A binding whose outcome is unknown holds its room until that is known, and holds up nobody else. What
+it cannot place it explains in a condition and an Event and tries again when something changed that helps. Never evicts a Pod
+(I7) and never touches one that has a node.
 """
 
 import asyncio
 from datetime import datetime
-
-import msgspec
 
 from applecart.api.conditions import POD_SCHEDULED
 from applecart.api.meta import Key, ObjectMeta
 from applecart.api.nodes import Node, RuntimeClass
 from applecart.api.pods import Binding, ObjectReference, Pod, PodCondition
 from applecart.api.reasons import upstream
-from applecart.clock import Clock
 from applecart.embedded.controllers.scheduler.decide import GATED, Decider, assigned
 from applecart.embedded.controllers.scheduler.fit import fits
 from applecart.embedded.controllers.scheduler.fleet import Fleet, facts_of
 from applecart.embedded.controllers.scheduler.queue import Pending, PendingPod
 from applecart.embedded.controllers.scheduler.shape import Wants, amounts_taken, host_ports_of, wants_of
-from applecart.errors import ApplecartError, NeverSent
+from applecart.errors import ApplecartError
 from applecart.kube.cache import Change
 from applecart.kube.client import Client
 from applecart.kube.codec import encode_object
 from applecart.kube.conditions import FALSE, find, set_condition
-from applecart.kube.errors import ApiError, Conflict, NotFound, ServerFault
-from applecart.kube.events import Recorder
-from applecart.kube.informer import Informer, Tuning
+from applecart.kube.manager import Manager
 from applecart.kube.patch import Strategic
 from applecart.kube.paths import object_path
 from applecart.kube.transport import Request
@@ -45,51 +41,14 @@ GATED_REASON = "SchedulingGated"
 log = logger(__name__)
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """What the API said to a binding."""
-
-    node: str = ""  # where the Pod is now, which may be another than we asked for
-    is_refused: bool = False
-    because: str = ""
-
-
-async def bind(client: Client, pod: Pod, node: str, *, in_doubt: bool = False) -> Answer:
-    """Ask for the node. Never raises for what an API can do.
-
-    `in_doubt` says that an earlier binding to this node got no answer: that this one did nothing then proves nothing.
-    """
+async def bind(client: Client, pod: Pod, node: str) -> None:
     # The uid keeps a Pod that took the name meanwhile from being bound by a decision about its predecessor.
     binding = Binding(
         metadata=ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid),
         target=ObjectReference(kind="Node", name=node),
     )
     request = Request("POST", object_path(Pod.resource, pod.key, BINDING), body=encode_object(binding))
-    try:
-        await client.call(request, repeatable=False)
-    except Conflict as error:
-        return await _after_conflict(client, pod, error)
-    except ApplecartError as error:
-        is_refused = isinstance(error, NotFound) or (_did_nothing(error) and not in_doubt)
-        return Answer(is_refused=is_refused, because=str(error))
-    return Answer(node=node)
-
-
-async def _after_conflict(client: Client, pod: Pod, refusal: Conflict) -> Answer:
-    """Somebody bound it, perhaps we did with an answer that got lost; or it is going, gated or another one."""
-    try:
-        now = await client.get(Pod, pod.key)
-    except NotFound:
-        return Answer(is_refused=True, because=str(refusal))
-    except ApplecartError as error:
-        return Answer(because=str(error))
-    if now.uid == pod.uid and now.spec.node_name:
-        return Answer(node=now.spec.node_name)
-    return Answer(is_refused=True, because=str(refusal))
-
-
-def _did_nothing(error: ApplecartError) -> bool:
-    """A server in trouble may have done what it could not answer for; one that says no has not."""
-    return isinstance(error, NeverSent) or (isinstance(error, ApiError) and not isinstance(error, ServerFault))
+    await client.call(request, repeatable=False)
 
 
 async def explain(client: Client, pod: Pod, reason: str, message: str, now: datetime) -> None:
@@ -109,32 +68,24 @@ async def explain(client: Client, pod: Pod, reason: str, message: str, now: date
 
 
 class Scheduler:
-    def __init__(
-        self,
-        client: Client,
-        pods: Informer[Pod],
-        nodes: Informer[Node],
-        runtime_classes: Informer[RuntimeClass],
-        recorder: Recorder,
-        clock: Clock,
-        *,
-        name: str = DEFAULT_SCHEDULER,
-        packing: bool = False,
-    ) -> None:
+    def __init__(self, manager: Manager, *, name: str = DEFAULT_SCHEDULER, packing: bool = False) -> None:
         self.fleet = Fleet()
         self.pending = Pending()
-        self._client = client
-        self._pods = pods
-        self._nodes = nodes
-        self._runtime_classes = runtime_classes
-        self._recorder = recorder
-        self._clock = clock
+        self._client = manager.client
+        self._pods = manager.informer(Pod)
+        self._nodes = manager.informer(Node)
+        self._runtime_classes = manager.informer(RuntimeClass)
+        self._recorder = manager.recorder(name)
+        self._own_writes = manager.own_writes()
+        self._own_writes.read_from(self._pods)
+        self._clock = manager.clock
         self._name = name
         self._decider = Decider(self.fleet, packing=packing)
         self._woken = asyncio.Event()
-        runtime_classes.on_change(self._runtime_class_changed)
-        nodes.on_change(self._node_changed)
-        pods.on_change(self._pod_changed)
+        self._runtime_classes.on_change(self._runtime_class_changed)
+        self._nodes.on_change(self._node_changed)
+        self._pods.on_change(self._pod_changed)
+        manager.background("scheduler", self.run)
 
     async def run(self) -> None:
         """Place Pods until cancelled."""
@@ -169,53 +120,41 @@ class Scheduler:
 
     async def _try(self, entry: PendingPod) -> None:
         wants = entry.wants
+        await self._settle(wants)
         pod = self._pods.get(wants.key)
         if pod is None or pod.uid != wants.uid or not self._is_ours_to_place(pod):
             self.pending.done(entry)
         elif wants.is_gated:
-            await explain(self._client, pod, GATED_REASON, GATED, self._clock.now())
+            with self._own_writes.noted(wants.uid):
+                await explain(self._client, pod, GATED_REASON, GATED, self._clock.now())
             self.pending.done(entry)  # whoever lifts a gate changes the Pod, and so puts it back
-        elif node := self._node_of_lost_answer(wants):
-            await self._bind(pod, entry, node, in_doubt=True)
-        elif node := self._take_node(wants):
-            await self._bind(pod, entry, node, in_doubt=False)
+        elif node := self._decider.decide(wants.shape).node:
+            await self._bind(pod, wants, node)
+            self.pending.done(entry)
         else:
             await self._refuse(pod, entry)
 
-    def _node_of_lost_answer(self, wants: Wants) -> str:
-        """Where an earlier binding may have put the Pod. A node that is gone needs no care: nothing can be too much there."""
-        node = self.fleet.assumed_node(wants.uid)
+    async def _settle(self, wants: Wants) -> None:
+        """See what was written before, and learn what became of a binding of this Pod whose answer was lost."""
+        node = self.fleet.held_node(wants.uid)
         if node and self.fleet.node(node) is None:
-            self.fleet.refused(wants.uid)
-            return ""
-        return node
+            self._own_writes.forget(wants.uid)  # a node that is gone needs no care: nothing can be too much there
+        await self._own_writes.seen(wants.uid)
+        self._room_appeared(self.fleet.release(wants.uid))
 
-    def _take_node(self, wants: Wants) -> str:
-        node = self._decider.decide(wants.shape).node
-        if node:
-            self.fleet.assume(wants.uid, node, wants.shape)
-        return node
-
-    async def _bind(self, pod: Pod, entry: PendingPod, node: str, *, in_doubt: bool) -> None:
-        wants = entry.wants
-        answer = await bind(self._client, pod, node, in_doubt=in_doubt)
-        if answer.node:
-            known = self._pods.get(wants.key)
-            if known is None or known.uid != wants.uid or known.is_terminal:
-                # The watch overtook the answer: the Pod is over, and nothing would ever give its room back.
-                freed = self.fleet.forget_pod(wants.uid)
-            else:
-                freed = self.fleet.observe_bound(wants.uid, answer.node, wants.shape.amounts, wants.shape.ports)
-            self._room_appeared(freed)
-            if answer.node == node:
-                text = assigned(pod.namespace, pod.name, node)
-                self._recorder.event(pod, upstream.SCHEDULED.type, upstream.SCHEDULED.name, text)
-            self.pending.done(entry)
-            return
-        if answer.is_refused:
-            self._room_appeared(self.fleet.refused(wants.uid))
-        self.pending.failed(entry, self._clock.monotonic())
-        log.bind(wants.key).warning("a binding did not come about, trying again", node=node, because=answer.because)
+    async def _bind(self, pod: Pod, wants: Wants, node: str) -> None:
+        try:
+            with self._own_writes.noted(wants.uid):
+                await bind(self._client, pod, node)
+        finally:
+            if self._own_writes.is_in_doubt(wants.uid):
+                known = self._pods.get(wants.key)
+                if known is not None and known.uid == wants.uid and not known.is_terminal:
+                    self.fleet.hold(wants.uid, node, wants.shape)
+                else:  # it went meanwhile, and nothing would ever give its room back
+                    self._own_writes.forget(wants.uid)
+        text = assigned(pod.namespace, pod.name, node)
+        self._recorder.event(pod, upstream.SCHEDULED.type, upstream.SCHEDULED.name, text)
 
     async def _refuse(self, pod: Pod, entry: PendingPod) -> None:
         """Nothing may come between the decision and `waits`: room that appears then would wake nobody."""
@@ -224,19 +163,23 @@ class Scheduler:
         if entry.is_worth_telling(message, self._clock.monotonic()):
             failed = upstream.FAILED_SCHEDULING
             self._recorder.event(pod, failed.type, failed.name, message)
-        await explain(self._client, pod, upstream.UNSCHEDULABLE.name, message, self._clock.now())
+        with self._own_writes.noted(entry.wants.uid):
+            await explain(self._client, pod, upstream.UNSCHEDULABLE.name, message, self._clock.now())
 
     # What changed
 
     def _is_ours_to_place(self, pod: Pod) -> bool:
         is_named = (pod.spec.scheduler_name or DEFAULT_SCHEDULER) == self._name
-        return is_named and not pod.spec.node_name and pod.is_alive and not self.fleet.is_bound(pod.uid)
+        return is_named and not pod.spec.node_name and pod.is_alive
 
     def _pod_changed(self, change: Change[Pod]) -> None:
         pod = change.new
         if pod is None or pod.is_terminal:
             gone = change.old if pod is None else pod
-            freed = self.fleet.forget_pod(gone.uid) if gone is not None else ""
+            freed = ""
+            if gone is not None:
+                freed = self.fleet.forget_pod(gone.uid)
+                self._own_writes.forget(gone.uid)
         elif pod.spec.node_name:
             taken = tuple(sorted(amounts_taken(pod, self._runtime_class(pod)).items()))
             freed = self.fleet.observe_bound(pod.uid, pod.spec.node_name, taken, host_ports_of(pod.spec))
@@ -271,18 +214,3 @@ class Scheduler:
         if node:
             self.pending.room_appeared(lambda shape: fits(shape, self.fleet.node(node)))
         self._woken.set()
-
-
-async def run_scheduler(
-    client: Client, clock: Clock, *, name: str = DEFAULT_SCHEDULER, packing: bool = False, tuning: Tuning | None = None
-) -> None:
-    """Schedule until cancelled."""
-    tuning = tuning or Tuning()
-    pods = Informer(client, Pod, tuning=tuning)
-    nodes = Informer(client, Node, tuning=tuning)
-    runtime_classes = Informer(client, RuntimeClass, tuning=tuning)
-    recorder = Recorder(client, name, clock)
-    scheduler = Scheduler(client, pods, nodes, runtime_classes, recorder, clock, name=name, packing=packing)
-    async with asyncio.TaskGroup() as group:
-        for work in (pods.run(), nodes.run(), runtime_classes.run(), recorder.run(), scheduler.run()):
-            group.create_task(work)

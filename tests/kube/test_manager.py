@@ -1,0 +1,212 @@
+"""What the manager wires for everybody: restarts, shared informers, metrics, readiness, and one leader at a time."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from applecart.api.core import ConfigMap
+from applecart.api.meta import Key
+from applecart.api.nodes import Node
+from applecart.api.pods import Pod
+from applecart.clock import Clock
+from applecart.embedded.server.server import RunningApi
+from applecart.errors import ControlPlaneFault
+from applecart.kube.client import Client
+from applecart.kube.fence import NotLeading
+from applecart.kube.manager import RESTART, TASK_DOWN, WELL_AFTER_S, Manager
+from applecart.kube.results import DONE, Result
+from tests.kube.faults import FaultyTransport, Refused, always
+from tests.kube.objects import config_map
+from tests.virtual_time import elapse
+
+LEASE = Key("test", "leader")
+BACKGROUND = "a background task"
+
+
+@asynccontextmanager
+async def at_work(*managers: Manager) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(manager.run()) for manager in managers]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+@pytest.fixture
+def manager(running: RunningApi, clock: Clock) -> Manager:
+    return Manager(Client(running.transport(), clock))
+
+
+class Failing:
+    """Lives for a while, then ends."""
+
+    def __init__(self, clock: Clock, lives_s: float, error: BaseException | None = None) -> None:
+        self.started_at_s: list[float] = []
+        self._clock = clock
+        self._lives_s = lives_s
+        self._error = error
+
+    async def run(self) -> None:
+        self.started_at_s.append(self._clock.monotonic())
+        await elapse(self._lives_s)
+        if self._error is not None:
+            raise self._error
+
+    @property
+    def pauses_s(self) -> list[float]:
+        pairs = zip(self.started_at_s, self.started_at_s[1:], strict=False)
+        return [later - earlier - self._lives_s for earlier, later in pairs]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ControlPlaneFault("the API is away"), ValueError("a bug"), asyncio.CancelledError(), None],
+    ids=["ours", "bug", "stray cancellation", "end"],
+)
+async def test_a_task_that_ends_is_started_again_ever_later_and_the_others_go_on(
+    manager: Manager, clock: Clock, error: BaseException | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    failing, well = Failing(clock, 1.0, error), Failing(clock, 10_000.0)
+    manager.background("failing", failing.run)
+    manager.background("well", well.run)
+    async with at_work(manager):
+        await elapse(1.1)
+        assert [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR] == [
+            "a task of the manager ended, starting it again"
+        ]
+        assert (manager.not_ready() or "").startswith("failing is down")
+        assert [waiting.wait for waiting in manager.ages.oldest(1)] == [TASK_DOWN]
+        await elapse(1000)
+    assert len(failing.pauses_s) > 10
+    assert failing.pauses_s[0] <= RESTART.first_s
+    assert all(RESTART.longest_s / 2 <= pause_s <= RESTART.longest_s for pause_s in failing.pauses_s[8:])
+    assert len(well.started_at_s) == 1
+
+
+async def test_a_task_that_ran_well_for_long_is_started_again_soon(manager: Manager, clock: Clock) -> None:
+    failing = Failing(clock, WELL_AFTER_S + 1, ValueError("a bug"))
+    manager.background("failing", failing.run)
+    async with at_work(manager):
+        await elapse(20 * WELL_AFTER_S)
+    assert len(failing.pauses_s) > 10
+    assert all(pause_s <= RESTART.first_s for pause_s in failing.pauses_s)
+
+
+class Copies:
+    """Copies every ConfigMap that is labelled, and counts its reconciles."""
+
+    def __init__(self, manager: Manager, name: str = "copies") -> None:
+        self.manager = manager
+        self.keys: list[Key] = []
+        self.maps = manager.informer(ConfigMap, "ci", labels="copied=yes")
+        self.events = manager.recorder("copier")
+        self.controller = manager.controller(name, self.reconcile)
+        self.controller.watch(self.maps)
+
+    async def reconcile(self, key: Key) -> Result:
+        self.keys.append(key)
+        found = self.maps.get(key)
+        if found is not None:
+            self.events.event(found, "Normal", "Copied", "a copy was made")
+            await self.manager.client.create(config_map("ci", f"{key.name}-copy"))
+        return DONE
+
+
+async def test_everything_that_the_manager_runs_is_measured(manager: Manager) -> None:
+    """Nothing of the controllers of embedded mode was: who wired them by hand forgot it every time."""
+    Copies(manager)
+    manager.background(BACKGROUND, Failing(manager.clock, 0.5, ValueError("a bug")).run)
+    async with at_work(manager):
+        await manager.informers[0].following()
+        await manager.client.create(config_map("ci", "a", labels={"copied": "yes"}))
+        await elapse(5)
+    page = manager.metrics.render().decode()
+    for series in (
+        'applecart_informer_objects{kind="configmaps",scope="in ci labels copied=yes"} 1.0',
+        'applecart_informer_behind_seconds{kind="configmaps",scope="in ci labels copied=yes"} 0.0',
+        'controller_runtime_reconcile_total{controller="copies",result="done"} 1.0',
+        'workqueue_depth{name="copies"} 0.0',
+        'workqueue_adds_total{name="copies"} 1.0',
+        'applecart_events_total{component="copier",outcome="written"} 1.0',
+        f'applecart_task_restarts_total{{task="{BACKGROUND}"}}',
+        f'applecart_wait_count{{wait="{TASK_DOWN}"}}',
+    ):
+        assert series in page, series
+
+
+async def test_whoever_asks_for_the_same_scope_gets_the_same_informer(running: RunningApi, clock: Clock) -> None:
+    network = FaultyTransport(running.transport())
+    manager = Manager(Client(network, clock))
+    one = manager.informer(Pod)
+    other = manager.informer(Pod, indexes={"node": lambda pod: [pod.spec.node_name]})
+    assert one is other
+    assert manager.informer(Pod, "ci") is not one
+    assert manager.informer(Pod, labels="a=b") is not one
+    async with at_work(manager):
+        await one.following()
+        late = manager.informer(Pod, indexes={"name": lambda pod: [pod.name]})
+        await Client(running.transport(), clock).create(config_map("ci", "no-pod"))
+        assert late.by_index("name", "none") == []
+    assert sum(call.path == "/api/v1/pods" and ("watch", "true") in call.query for call in network.calls) == 1 + 1
+
+
+async def test_an_index_that_is_asked_for_late_knows_what_is_there(manager: Manager) -> None:
+    maps = manager.informer(ConfigMap, "ci")
+    async with at_work(manager):
+        await maps.following()
+        made = await manager.client.create(config_map("ci", "a", x="1"))
+        await maps.wait_until(lambda: maps.get(made.key) is not None)
+        manager.informer(ConfigMap, "ci", indexes={"x": lambda one: [one.data.get("x", "")]})
+        assert maps.by_index("x", "1") == [made]
+
+
+async def test_it_is_ready_when_every_cache_is_up_to_date(running: RunningApi, clock: Clock) -> None:
+    network = FaultyTransport(running.transport(), always(Refused()))
+    manager = Manager(Client(network, clock))
+    manager.informer(Node)
+    assert manager.not_ready() == "informer of nodes: the first list is not complete"
+    async with at_work(manager):
+        await elapse(60)
+        assert "connection refused" in (manager.not_ready() or "")
+        behind = 'applecart_informer_behind_seconds{kind="nodes",scope=""} '
+        (line,) = [line for line in manager.metrics.render().decode().splitlines() if line.startswith(behind)]
+        assert float(line.removeprefix(behind)) > 30
+        network.heal()
+        await elapse(60)
+        assert manager.not_ready() is None
+
+
+async def test_two_tasks_of_one_name_are_refused(manager: Manager) -> None:
+    Copies(manager)
+    with pytest.raises(ValueError, match="give this one a name of its own"):
+        Copies(manager)
+
+
+async def test_only_who_holds_the_lease_works_and_a_standby_takes_over_warm(running: RunningApi, clock: Clock) -> None:
+    first_network = FaultyTransport(running.transport())
+    first = Manager(Client(first_network, clock), lease=LEASE, identity="first")
+    second = Manager(Client(running.transport(), clock), lease=LEASE, identity="second")
+    copies = [Copies(first), Copies(second)]
+    async with at_work(first):
+        await elapse(5)
+        async with at_work(second):
+            await elapse(5)
+            await Client(running.transport(), clock).create(config_map("ci", "a", labels={"copied": "yes"}))
+            await elapse(5)
+            assert [len(one.keys) for one in copies] == [1, 0]
+            assert len(copies[1].maps) == 1
+            first_network.plan = always(Refused())
+            await elapse(60)
+            assert len(copies[1].keys) >= 1
+    assert b'leader_election_master_status{name="test/leader"} 0.0' in first.metrics.render()
+
+
+async def test_what_a_standby_decides_is_not_sent(running: RunningApi, clock: Clock) -> None:
+    manager = Manager(Client(running.transport(), clock), lease=LEASE, identity="late")
+    with pytest.raises(NotLeading):
+        await manager.client.create(config_map("ci", "a"))

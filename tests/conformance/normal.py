@@ -59,7 +59,7 @@ class _Normaliser:
         return self._managed_fields or key != "managedFields"
 
     def _field(self, key: str, value: Any) -> Any:
-        if key == "resourceVersion" and value in self._revisions:
+        if key == "resourceVersion" and isinstance(value, str) and value in self._revisions:
             return self._revisions[value]
         if key == "continue" and value:
             return "a token"
@@ -74,8 +74,10 @@ class _Normaliser:
             return self._fields_owned(value)
         return self.walk(value)
 
-    def _fields_owned(self, value: dict[str, Any]) -> dict[str, Any]:
+    def _fields_owned(self, value: Any) -> Any:
         """Keys such as `k:{"uid":"..."}` hold values of their own."""
+        if not isinstance(value, dict):  # in a schema, where it is the name of a field
+            return value
         return {self._text(key): self._fields_owned(value[key]) for key in sorted(value)}
 
     def _text(self, text: str) -> str:

@@ -64,7 +64,7 @@ def test_no_path_offers_strategic_merge_patches() -> None:
         for _, item in paths_of(one, "some.Schema"):
             if "patch" in item:
                 assert list(item["patch"]["requestBody"]["content"]) == [
-                    "application/apply-patch+yaml",
                     "application/json-patch+json",
                     "application/merge-patch+json",
+                    "application/apply-patch+yaml",
                 ]

@@ -120,7 +120,7 @@ def _kind(crd: Document, version: Document, storage: Resource, kept: CompiledSch
         subresources=subresources,
         is_custom=True,
         view=None if resource == storage else _view(schema, resource, kept, storage),
-        schema=_schema(version),
+        schema=_published(version),
         scale=scale,
     )
 
@@ -142,6 +142,12 @@ def _converted(document: Document, to: Resource, schema: CompiledSchema) -> Docu
     schema.prune(converted)
     schema.default(converted)
     return converted
+
+
+def _published(version: Document) -> Document:
+    """The schema as OpenAPI shows it: with the fields that selectors may name."""
+    fields = [{"fieldPath": one["jsonPath"].removeprefix(".")} for one in version.get("selectableFields") or ()]
+    return {**_schema(version), **({"x-kubernetes-selectable-fields": fields} if fields else {})}
 
 
 def _schema(version: Document) -> Document:

@@ -10,9 +10,11 @@ from applecart.embedded.server.request import JSON, Answer, ApiRequest
 from applecart.embedded.surface import negotiation
 from applecart.embedded.surface.discovery import Discovery
 from applecart.embedded.surface.openapi import PREFIX, OpenApi
+from applecart.embedded.surface.openapi_v2 import OpenApiV2
 from applecart.embedded.surface.served import VIRTUAL_KINDS, version_document
 
 OPENAPI_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+PROTOBUF_V2 = "com.github.proto-openapi.spec.v2"
 TEXT = "text/plain; charset=utf-8"
 
 
@@ -54,8 +56,7 @@ class Pages:
             case ["apis", group, version]:
                 return self._document(request, self._discovery.resource_list(group, version), group)
             case ["openapi", "v2"]:
-                # Empty, and no 404: kubectl asks for it when a kind is unknown, and would then speak of OpenAPI instead.
-                return Answer(200, b"", OPENAPI_V2)
+                return self._openapi_v2_document(request)
             case ["openapi", "v3"]:
                 return Answer(200, self._openapi.index(), TEXT)  # as the real server calls it, although it is JSON
             case ["openapi", "v3", *_]:
@@ -79,6 +80,7 @@ class Pages:
         kinds = [*self._core.registry.kinds(), *VIRTUAL_KINDS, *computed]
         self._discovery = Discovery(kinds)
         self._openapi = OpenApi(kinds, lambda kind: getattr(kind, "schema", None), getattr(self, "_openapi", None))
+        self._openapi_v2 = OpenApiV2(kinds, lambda kind: getattr(kind, "schema", None), getattr(self, "_openapi_v2", None))
         self._made_for = wanted
 
     def _discovered(self, request: ApiRequest, *, is_core: bool) -> Answer:
@@ -101,6 +103,19 @@ class Pages:
         if is_named and self._core.registry.is_builtin_group(group):
             raise no_such_resource()  # the group is there, this version of it is not
         return None
+
+    def _openapi_v2_document(self, request: ApiRequest) -> Answer:
+        clauses = negotiation.read_accept(request.accept) if request.accept else ()
+        if any(clause.type == "application" and clause.subtype.startswith(PROTOBUF_V2) for clause in clauses):
+            # Empty, and no 406: kubectl asks so when a kind is unknown, and would then speak of OpenAPI instead.
+            return Answer(200, b"", OPENAPI_V2)
+        if clauses and not any(clause.takes(JSON) for clause in clauses):
+            return Answer(406, b"", "", {"Vary": "Accept"})
+        body, etag = self._openapi_v2.document()
+        headers = {"ETag": etag, "Vary": "Accept"}
+        if request.headers.get("if-none-match") == etag:
+            return Answer(304, b"", "", headers)
+        return Answer(200, body, JSON, headers)
 
     def _openapi_document(self, request: ApiRequest, path: str) -> Answer | None:
         found = self._openapi.answer(

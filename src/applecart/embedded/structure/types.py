@@ -185,6 +185,11 @@ def type_of(api_version: str, kind: str) -> StructType | None:
     return struct_of(name) if name else None
 
 
+def all_structs() -> tuple[StructType, ...]:
+    """Every struct of the table."""
+    return tuple(map(struct_of, _file()["structs"]))
+
+
 def built_in_kinds() -> tuple[tuple[str, str], ...]:
     """Every apiVersion and kind that has a type."""
     return kind_names()

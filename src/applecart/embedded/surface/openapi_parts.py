@@ -27,8 +27,8 @@ def _text(description: str) -> Document:
 
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
-_API_VERSION = _text("Group and version of this representation of the object.")
-_KIND = _text("Kind of the object.")
+API_VERSION = _text("Group and version of this representation of the object.")
+KIND = _text("Kind of the object.")
 
 OBJECT_META_SCHEMA: Document = {
     "description": "What every object has: its name, its labels, who owns it.",
@@ -66,33 +66,33 @@ def schemas_of(kind: Served, list_kind: str, schema: Document | None) -> dict[st
     resource = kind.resource
     name = schema_name(resource.group, resource.version, resource.kind)
     if schema is None:
-        return {name: {"description": BUILT_IN_NOTE, "type": "object", **_extension(kind, resource.kind)}}
-    schema = _everywhere(schema, _unfolded)
+        return {name: {"description": BUILT_IN_NOTE, "type": "object", **group_version_kind(kind, resource.kind)}}
+    schema = everywhere(schema, _unfolded)
     properties = schema.get("properties")
     described = {
         **schema,
         "properties": {
             **(properties if isinstance(properties, dict) else {}),
-            "apiVersion": _API_VERSION,
-            "kind": _KIND,
+            "apiVersion": API_VERSION,
+            "kind": KIND,
             "metadata": {
                 "description": "What every object has.",
                 "allOf": [{"$ref": f"#/components/schemas/{OBJECT_META}"}],
             },
         },
-        **_extension(kind, resource.kind),
+        **group_version_kind(kind, resource.kind),
     }
     items = {
         "description": f"{list_kind} is a list of {resource.kind}",
         "type": "object",
         "required": ["items"],
         "properties": {
-            "apiVersion": _API_VERSION,
-            "kind": _KIND,
+            "apiVersion": API_VERSION,
+            "kind": KIND,
             "metadata": {"type": "object"},
             "items": {"type": "array", "items": {"$ref": f"#/components/schemas/{name}"}},
         },
-        **_extension(kind, list_kind),
+        **group_version_kind(kind, list_kind),
     }
     return {name: described, schema_name(resource.group, resource.version, list_kind): items}
 
@@ -107,27 +107,28 @@ def _unfolded(schema: Document) -> Document:
     return schema if all_of[:1] == [{"anyOf": _INT_OR_STRING}] else {**schema, "allOf": [{"anyOf": _INT_OR_STRING}, *all_of]}
 
 
-def _everywhere(schema: Document, change: Callable[[Document], Document]) -> Document:
+def everywhere(schema: Document, change: Callable[[Document], Document]) -> Document:
     """A schema with all its places changed, the outer before the inner."""
     schema = dict(change(schema))
     for keyword in ("items", "additionalProperties"):
         if isinstance(schema.get(keyword), dict):
-            schema[keyword] = _everywhere(schema[keyword], change)
+            schema[keyword] = everywhere(schema[keyword], change)
     if isinstance(properties := schema.get("properties"), dict):
         schema["properties"] = {
-            name: _everywhere(one, change) if isinstance(one, dict) else one for name, one in properties.items()
+            name: everywhere(one, change) if isinstance(one, dict) else one for name, one in properties.items()
         }
     return schema
 
 
-def _extension(kind: Served, name: str) -> Document:
+def group_version_kind(kind: Served, name: str) -> Document:
     resource = kind.resource
+    """The extension by which clients find the schema of a kind."""
     return {
         "x-kubernetes-group-version-kind": [{"group": resource.group, "kind": name, "version": resource.version}],
     }
 
 
-PATCHES = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
+PATCHES = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
 BODIES = ("application/json", "application/yaml")
 
 
@@ -164,6 +165,14 @@ _DELETING = (
     _query("gracePeriodSeconds", "How long the object may take to end.", "integer"),
     _query("propagationPolicy", "What becomes of what the object owns: Orphan, Background or Foreground."),
 )
+_ORPHANS = _query("orphanDependents", "What propagationPolicy was before it had a name.", "boolean")
+_NAME = _in_path("name", "name of the object")
+_NAMESPACE = _in_path("namespace", "namespace of the object")
+# Of OpenAPI v2, where all are referred to: there a parameter's schema stands in the parameter itself.
+PUBLISHED_PARAMETERS: dict[str, Document] = {
+    one["name"]: {**{key: value for key, value in one.items() if key != "schema"}, **one["schema"]}
+    for one in (*_PATCHING, *_LISTING, *_DELETING, _NAME, _NAMESPACE, _ORPHANS)
+}
 # What many operations share is referred to. Those of writes are not: kubectl looks for them in the operation itself.
 PARAMETERS: dict[str, Document] = {one["name"]: one for one in (*_LISTING, *_DELETING)}
 
@@ -171,9 +180,6 @@ PARAMETERS: dict[str, Document] = {one["name"]: one for one in (*_LISTING, *_DEL
 def _references(parameters: tuple[Document, ...]) -> tuple[Document, ...]:
     return tuple({"$ref": f"#/components/parameters/{one['name']}"} for one in parameters)
 
-
-_NAME = _in_path("name", "name of the object")
-_NAMESPACE = _in_path("namespace", "namespace of the object")
 
 # verb -> method, what the extension calls it, parameters, request bodies
 _OPERATIONS: dict[str, tuple[str, str, tuple[Document, ...], tuple[str, ...]]] = {

@@ -20,7 +20,7 @@ class Accepted:
 
 ACCEPTED: tuple[Accepted, ...] = (
     Accepted(
-        "OpenAPI v3 describes built-in kinds without their fields, v2 without their texts; v3 offers no strategic merge for them",
+        "OpenAPI describes built-in kinds without their fields (v3) or texts (v2), and v3 offers no strategic merge for them",
         "kubectl needs the paths and parameters only; the fields would be 1.4 MB of another project's texts, and with half of "
         "them kubectl would compute wrong patches on the client. Custom kinds have their full schemas.",
     ),

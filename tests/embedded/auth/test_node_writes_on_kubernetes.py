@@ -265,3 +265,9 @@ def answered(stage: Stage, write: Write) -> tuple[int, str, str]:
     if code < 300:
         return code, answer["kind"], ""
     return code, answer["reason"], re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "a uid", answer["message"])
+
+
+def test_a_node_binds_pods_by_the_older_path_on_a_real_server_only(real: Stage, ours: Stage) -> None:
+    """Its admission knows `pods/binding` and overlooks `bindings`; ours judges the effect."""
+    codes = [answered(stage, bound(stage, f"/api/v1/namespaces/{stage.n}/bindings"))[0] for stage in (real, ours)]
+    assert codes == [201, 403]

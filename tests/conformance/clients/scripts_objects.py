@@ -7,6 +7,9 @@ from tests.conformance.clients.script import manifest, script, step
 
 _STATUS = """-p '{"status":{"phase":"Running","message":"works"}}'"""
 
+_GUARD = '{"metadata":{"finalizers":["provider.dev/guard"],"labels":{"claimed":"yes"}},"data":{"host":"mac-1"}}'
+_BINDING = '{"apiVersion":"v1","kind":"Binding","metadata":{"name":"p"},"target":{"kind":"Node","name":"mac-1"}}'
+
 
 def _of_revision(revision: str, document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "metadata": {**document["metadata"], "resourceVersion": revision}}
@@ -102,6 +105,19 @@ SCRIPTS = [
         step("create configmap made --from-literal=x=1"),
         step("apply --server-side -f -", "kubectl-create", code=1, body=config_map("made", x="2")),
         step("apply --server-side -f -", "serverside-applied", body=pod("p")),
+    ),
+    script(
+        "who moves from one apply to the other keeps what others wrote",
+        step("apply -f -", "configmap/a created", body=config_map("a", x="1")),
+        step(f"patch configmap a --type=merge --field-manager=provider -p '{_GUARD}'", "configmap/a patched"),
+        step("apply --server-side -f -", "serverside-applied", body=config_map("a", x="1")),
+        step("get configmap a -o yaml", "provider.dev/guard"),
+        step("get configmap a -o yaml --show-managed-fields", 'v:"provider.dev/guard"'),
+        step("apply -f -", "pod/p created", body=pod("p")),
+        step("create --raw /api/v1/namespaces/{ns}/pods/p/binding -f -", stdin=_BINDING, compared=False),
+        step("apply --server-side -f -", "pod/p serverside-applied", body=pod("p")),
+        step("get pod p -o yaml", "nodeName: mac-1"),
+        step("""patch configmap a --type=merge -p '{"metadata":{"finalizers":null}}'""", "patched"),
     ),
     script(
         "edit and replace write back what they read",

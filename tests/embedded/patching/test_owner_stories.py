@@ -16,6 +16,8 @@ from applecart.embedded.shape import Shape
 from applecart.embedded.structure.types import shape_of
 from applecart.kube.transport import Request
 from tests.conformance.normal import normalise
+from tests.embedded.kinds import kind_cases, pod_cases
+from tests.embedded.kinds.documents import entry_of
 from tests.embedded.patching.owner_stories import Call, Story, Written
 from tests.embedded.patching.real_api import RealApi
 from tests.embedded.patching.shapes import PROBE, PROBE_CRD
@@ -69,6 +71,25 @@ async def test_any_story_leaves_the_same_object_with_the_same_owners_as_on_a_rea
                 assert other == one, f"story {seed} of a {kind} parts at:\n{steps}"
             for story in stories:
                 await story.end()
+
+
+@pytest.mark.kubernetes
+async def test_the_creator_of_any_built_in_kind_owns_what_it_owns_on_a_real_server(
+    real_api: RealApi, namespace: str, clock: Clock
+) -> None:
+    async with serving(clock, [namespace]) as running:
+        ours, theirs, compared = embedded(running), real(real_api), 0
+        for label, document in {**pod_cases.CREATED, **kind_cases.CREATED}.items():
+            resource = entry_of(document).resource
+            place = f"namespaces/{namespace}/" if resource.namespaced else ""
+            root = f"/apis/{resource.api_version}" if resource.group else "/api/v1"
+            path = f"{root}/{place}{resource.plural}?dryRun=All&fieldManager=me"
+            answers = [await call("POST", path, document, JSON) for call in (theirs, ours)]
+            if all(code < 300 for code, _ in answers):  # other tests compare refusals
+                wanted, got = (normalise(answer["metadata"].get("managedFields"), {}) for _, answer in answers)
+                assert got == wanted, label
+                compared += 1
+    assert compared > 50
 
 
 @pytest.mark.parametrize("kind", SHAPES)

@@ -32,15 +32,15 @@ class ServiceStrategy(Strategy):
                 port["targetPort"] = port.get("port") or 0
         if spec["type"] != "ExternalName" and not spec.get("internalTrafficPolicy"):
             spec["internalTrafficPolicy"] = "Cluster"
-        address = spec.get("clusterIP")
-        if address:
-            spec.setdefault("clusterIPs", [address])
-            spec.setdefault("ipFamilies", ["IPv6" if family_of(address) == 6 else "IPv4"])
-            spec.setdefault("ipFamilyPolicy", "SingleStack")
         obj.setdefault("status", {}).setdefault("loadBalancer", {})
 
     def prepare_create(self, obj: Document) -> None:
         obj["status"] = {"loadBalancer": {}}
+        _settle_addresses(obj["spec"])
+
+    def prepare_update(self, obj: Document, old: Document) -> None:
+        super().prepare_update(obj, old)
+        _settle_addresses(obj["spec"])
 
     def validate_name(self, name: str, *, is_prefix: bool) -> list[str]:
         return label_problems(name, is_prefix=is_prefix)
@@ -58,6 +58,14 @@ class ServiceStrategy(Strategy):
         if spec["sessionAffinity"] not in _AFFINITIES:
             errors.append(not_supported("spec.sessionAffinity", spec["sessionAffinity"], _AFFINITIES))
         return errors
+
+
+def _settle_addresses(spec: dict[str, Any]) -> None:
+    """What follows from the address is the server's to say, so no caller owns it."""
+    if address := spec.get("clusterIP"):
+        spec.setdefault("clusterIPs", [address])
+        spec.setdefault("ipFamilies", ["IPv6" if family_of(address) == 6 else "IPv4"])
+        spec.setdefault("ipFamilyPolicy", "SingleStack")
 
 
 def _validate_ports(ports: list[dict[str, Any]], errors: list[FieldError]) -> None:

@@ -33,6 +33,7 @@ API_SERVICE: Document = {
     },
     "spec": {
         "clusterIP": "10.96.0.1",
+        "ipFamilyPolicy": "SingleStack",
         "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
     },
 }

@@ -29,7 +29,7 @@ help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 up: $(VENV)/ready-to-run ## run applecart with its own Kubernetes API until Ctrl-C (UP='--macs 10' for its options)
-	@APPLECART_BINARIES=$${APPLECART_BINARIES:-$$($(BIN)/python tests/kubernetes/build.py --kube $(KUBE) --look)} $(BIN)/applecart up $(UP)
+	@$(BIN)/applecart up $(UP)
 
 test: check ## check, then every test that needs no Kubernetes
 	$(BIN)/pytest -n auto -m "not kubernetes and not soak"

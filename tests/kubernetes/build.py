@@ -3,7 +3,7 @@
 `python tests/kubernetes/build.py --kube 1.36` builds what the set lacks from the Go module proxy, and the checks that are
 written in Go, tells its progress on stderr, and prints the set's folder as the last line on stdout. A program appears in its
 folder complete or not at all, and two runs at once build once. Programs found in KUBEBUILDER_ASSETS are linked instead of
-built. Stdlib only.
+built. A link with the minor's name leads to the set.
 """
 
 import argparse
@@ -54,7 +54,16 @@ def build_set(kube: str) -> Path:
         take_assets(place, programs(kube))
         if lacking := missing(kube):
             build_missing(place, kube, lacking)
+    link(place.parent / kube, place)  # where `applecart up --api binaries` looks
     return place
+
+
+def link(name: Path, target: Path) -> None:
+    """At no moment is there none, or half of one."""
+    unfinished = name.with_name(f".{name.name}.unfinished")
+    unfinished.unlink(missing_ok=True)
+    unfinished.symlink_to(target)
+    unfinished.rename(name)
 
 
 def build_checks() -> Path:
@@ -88,10 +97,7 @@ def take_assets(place: Path, wanted: list[Program]) -> None:
         return
     for program in wanted:
         if (assets / program.name).is_file():
-            link = place / f".{program.name}.unfinished"
-            link.unlink(missing_ok=True)
-            link.symlink_to(assets / program.name)
-            link.rename(place / program.name)
+            link(place / program.name, assets / program.name)
             say(f"{program.name}: taken from KUBEBUILDER_ASSETS ({assets / program.name})")
 
 
@@ -165,14 +171,8 @@ def copy_crds(go: str, place: Path) -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Build a real Kubernetes for tests into a cache; prints its folder.")
     parser.add_argument("--kube", default=os.environ.get("KUBE") or DEFAULT_KUBE, help="the minor: 1.36 (default) or 1.33")
-    parser.add_argument("--look", action="store_true", help="build nothing; print the folder only if the set is complete")
-    chosen = parser.parse_args(arguments)
-    kube = chosen.kube
+    kube = parser.parse_args(arguments).kube
     try:
-        if chosen.look:
-            if not missing(kube):
-                print(folder(kube))
-            return 0
         place = build_set(kube)
         build_checks()
     except BuildFailed as error:

@@ -2,7 +2,7 @@
 
 The pins live in the go.mod files beside this one and nowhere else: versions are read from there. A set of programs has one
 folder in a cache outside the checkout, whose name changes with every pin, checksum and build flag, so an old set is never
-taken for a new one. Computes names and command lines only; `build.py` carries them out. Stdlib only.
+taken for a new one. Computes names and command lines only; `build.py` carries them out.
 """
 
 import hashlib
@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from applecart.cli.binaries import cache_root
 
 HERE = Path(__file__).resolve().parent
 DEFAULT_KUBE = "1.36"  # the newest stable minor; 1.33 is the oldest that applecart supports
@@ -91,12 +93,6 @@ def target() -> tuple[str, str]:
     """This machine as Go names it: operating system and architecture."""
     machine = platform.machine().lower()
     return sys.platform, {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
-
-
-def cache_root(env: Mapping[str, str] = os.environ) -> Path:
-    if own := env.get("APPLECART_CACHE"):
-        return Path(own).expanduser().absolute()
-    return Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "applecart"
 
 
 def assets_folder(env: Mapping[str, str] = os.environ) -> Path | None:

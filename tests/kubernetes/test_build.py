@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from applecart.cli.binaries import FOLDERS, binaries_folder
 from tests.kubernetes import build
 from tests.kubernetes.recipe import CLIENT_GO_CHECKS, checks_folder, folder, missing, programs
 
@@ -60,7 +61,8 @@ def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(here))
     monkeypatch.setenv("APPLECART_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
+    for name in FOLDERS:
+        monkeypatch.delenv(name, raising=False)
     return Go(here)
 
 
@@ -73,6 +75,9 @@ def test_a_set_is_built_whole_and_its_folder_is_the_last_line(go: Go, capsys: py
     assert build.main(["--kube", "1.33"]) == 0
     printed = capsys.readouterr()
     assert printed.out.splitlines()[-1] == str(folder("1.33"))
+    found = binaries_folder()
+    assert found == folder("1.33").parent / "1.33", "where applecart up finds it"
+    assert found.resolve() == folder("1.33").resolve()
     assert go.built == packages("1.33")
     assert missing("1.33") == []
     assert "kube-apiserver v1.33.13: built in" in printed.err

@@ -63,12 +63,6 @@ def test_the_folder_is_in_the_cache_and_says_version_system_and_architecture() -
     assert re.fullmatch(r"v1\.36\.3-(linux|darwin)-(amd64|arm64)-[0-9a-f]{12}", place.name)
 
 
-def test_the_cache_is_the_users_unless_the_environment_names_another() -> None:
-    assert recipe.cache_root({"XDG_CACHE_HOME": "/xdg"}) == Path("/xdg/applecart")
-    assert recipe.cache_root({}) == Path.home() / ".cache" / "applecart"
-    assert recipe.cache_root({"XDG_CACHE_HOME": "/xdg", "APPLECART_CACHE": "/own"}) == Path("/own")
-
-
 def test_the_two_minors_have_folders_of_their_own() -> None:
     assert recipe.folder("1.36") != recipe.folder("1.33")
 

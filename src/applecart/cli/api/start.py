@@ -19,7 +19,7 @@ from applecart import __version__
 from applecart.cli.api.notices import notice_of_exposure, watch_size
 from applecart.cli.api.reach import data_option
 from applecart.cli.background import Work, in_background
-from applecart.cli.kubectl import kubectl_command
+from applecart.cli.binaries import kubectl_command
 from applecart.cli.stop_signal import stop_signal
 from applecart.clock import Clock, SystemClock
 from applecart.embedded.server.core import Settings

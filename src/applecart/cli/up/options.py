@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from applecart.embedded.binaries.cluster import API_SERVER, ETCD, KUBECTL
+from applecart.cli.binaries import PROGRAMS
 from applecart.errors import BadInput
 
 EMBEDDED, BINARIES, EXTERNAL = "embedded", "binaries", "external"
@@ -61,7 +61,7 @@ def frees_stuck_pods(chosen: str, options: Options) -> bool:
 def refuse_incomplete(binaries: Path | None) -> None:
     if binaries is None:
         raise BadInput("--api binaries needs a folder with kube-apiserver and etcd: give --binaries, or run make kube-binaries")
-    missing = [name for name in (ETCD, API_SERVER, KUBECTL) if not (binaries / name).is_file()]
+    missing = [name for name in PROGRAMS if not (binaries / name).is_file()]
     if missing:
         raise BadInput(f"{binaries} has no {' and no '.join(missing)}; name another folder or run make kube-binaries")
 

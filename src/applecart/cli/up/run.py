@@ -15,8 +15,8 @@ import click
 
 from applecart import __version__
 from applecart.cli.background import in_background
+from applecart.cli.binaries import FOLDERS, binaries_folder, kubectl_command
 from applecart.cli.fleet_watch import MACHINE_NOT_READY, POD_PENDING, FleetWatch
-from applecart.cli.kubectl import kubectl_command
 from applecart.cli.stop_signal import first_of, stop_signal
 from applecart.cli.up.apis import running_api
 from applecart.cli.up.hello import MANIFEST, export, first_lines, job_manifest
@@ -61,8 +61,7 @@ MEANS = {
 @click.option(
     "--binaries",
     metavar="DIR",
-    envvar=["APPLECART_BINARIES", "KUBEBUILDER_ASSETS"],
-    help="Folder with etcd, kube-apiserver and kubectl.  [env: APPLECART_BINARIES, KUBEBUILDER_ASSETS]",
+    help=f"Folder with etcd, kube-apiserver and kubectl. Default: what make kube-binaries built.  [env: {', '.join(FOLDERS)}]",
 )
 @click.option("--kubeconfig", metavar="FILE", help="With --api external: instead of KUBECONFIG, the Pod or ~/.kube/config.")
 @click.option("--context", metavar="NAME", help="With --api external: instead of the current context.")
@@ -100,7 +99,7 @@ def command(
     """
     setup_logging(log_level, log_format)
     os.umask(0o077)  # everything it writes is its owner's alone
-    folder = Path(binaries) if binaries else None
+    folder = Path(binaries) if binaries else binaries_folder()
     options = Options(Path(data), api, folder, kubeconfig, context, port, api_port, controllers, macs)
     asyncio.run(run(options, SystemClock()))
 

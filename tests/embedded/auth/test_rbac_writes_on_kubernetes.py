@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import pytest
 
+from applecart.embedded.auth.authenticate import impersonated
 from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.escalation import refuse
-from applecart.embedded.auth.impersonation import impersonated
 from applecart.embedded.auth.untyped import Document
 from applecart.embedded.auth.user import User
 from applecart.embedded.binaries.cluster import RealCluster

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from applecart.clock import Clock
-from applecart.embedded.auth.impersonation import impersonated
+from applecart.embedded.auth.authenticate import impersonated
 from applecart.embedded.auth.pod_references import MIRROR_ANNOTATION
 from applecart.embedded.auth.rbac import ALLOWED
 from applecart.embedded.auth.user import AUTHENTICATED, NODES, User

@@ -1,29 +1,43 @@
-"""Who sends a request: client certificate, then bearer token, then nobody.
+"""Who sends a request: client certificate, then bearer token, then nobody; and as whom (`kubectl --as`).
 
-The TLS layer has checked a certificate's chain; here its subject is read (common name as user, organizations as groups) and its
-time is checked again, because a connection may live longer than the certificate that opened it. A bootstrap token is good while
-its Secret in kube-system says so; service accounts' tokens have a file of their own. A credential that is not good is 401
-everywhere, also where nobody in particular would be let in: a client with a broken one must learn it. No token ever appears in
-an answer, an error or a log.
+The TLS layer has checked a certificate's chain; here its subject is read and its time is checked again, because a connection
+may live longer than the certificate that opened it. A bootstrap token is good while its Secret in kube-system says so; service
+accounts' tokens have a file of their own. A credential that is not good is 401 everywhere, also where nobody in particular
+would be let in: a client with a broken one must learn it. No token ever appears in an answer, an error or a log.
+
+Each thing that somebody takes on (user, groups, uid, extras) needs the right to `impersonate` it; a service account is taken on
+as itself, so the right can be given per namespace. What is not said is not inherited from the caller.
 """
 
 import hmac
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
+from urllib.parse import unquote
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.x509.oid import NameOID
 
 from applecart.clock import Clock
+from applecart.embedded.attributes import Attributes
+from applecart.embedded.auth.rbac import Decision, denial
 from applecart.embedded.auth.service_account_tokens import ServiceAccountTokens, Verified
 from applecart.embedded.auth.token_keys import BadToken, NotOurs
 from applecart.embedded.auth.untyped import Document, metadata, secret_data
-from applecart.embedded.auth.user import ANONYMOUS, AUTHENTICATED, CREDENTIAL_ID, User
+from applecart.embedded.auth.user import (
+    ANONYMOUS,
+    AUTHENTICATED,
+    CREDENTIAL_ID,
+    SERVICE_ACCOUNT_PREFIX,
+    SERVICE_ACCOUNTS,
+    UNAUTHENTICATED,
+    User,
+)
 from applecart.embedded.reader import Reader
-from applecart.embedded.refusals import unauthorized
+from applecart.embedded.refusals import bad_request, unauthorized
 from applecart.embedded.times import read_stamp
 
 UID_ATTRIBUTE = x509.ObjectIdentifier("1.3.6.1.4.1.57683.2")  # the subject attribute Kubernetes reads a user's UID from
@@ -86,7 +100,7 @@ NAMESPACE = "kube-system"
 SECRET_PREFIX = "bootstrap-token-"
 SECRET_TYPE = "bootstrap.kubernetes.io/token"
 USER_PREFIX = "system:bootstrap:"
-GROUP = "system:bootstrappers"
+BOOTSTRAPPERS = "system:bootstrappers"
 _TOKEN = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})", re.ASCII)
 _EXTRA_GROUP = re.compile(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]", re.ASCII)
 
@@ -114,7 +128,7 @@ class BootstrapTokens:
         groups = extra.split(",") if extra else []
         if not all(_EXTRA_GROUP.fullmatch(group) for group in groups):
             return None
-        return User(f"{USER_PREFIX}{token_id}", (*sorted({GROUP, *groups}), AUTHENTICATED))
+        return User(f"{USER_PREFIX}{token_id}", (*sorted({BOOTSTRAPPERS, *groups}), AUTHENTICATED))
 
     def _has_expired(self, secret: Document) -> bool:
         expiration = _data(secret, "expiration")
@@ -181,3 +195,86 @@ def bearer_token(authorization: str | None) -> str:
     """The token of an Authorization header; "" when the header is of another kind."""
     scheme, _, rest = (authorization or "").strip().partition(" ")
     return rest.split(" ", 1)[0] if scheme.lower() == "bearer" else ""
+
+
+USER, GROUP, UID, EXTRA = "impersonate-user", "impersonate-group", "impersonate-uid", "impersonate-extra-"
+PREFIX = "impersonate-"
+AUTHENTICATION = "authentication.k8s.io"
+_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
+_ACCOUNT = re.compile(rf"{SERVICE_ACCOUNT_PREFIX}({_LABEL}):({_LABEL}(?:\.{_LABEL})*)", re.ASCII)
+
+
+def impersonated(user: User, headers: Iterable[tuple[str, str]], decide: Callable[[User, Attributes], Decision]) -> User | None:
+    """The user a request acts as; None when it acts as itself. Raises 403 and 400."""
+    wanted = [(name.lower(), value) for name, value in headers if name.lower().startswith(PREFIX)]
+    if not wanted:
+        return None
+    name = next((value for header, value in wanted if header == USER), "")
+    uid = next((value for header, value in wanted if header == UID), "")
+    groups = [value for header, value in wanted if header == GROUP]
+    extras = sorted((_extra_key(header), value) for header, value in wanted if header.startswith(EXTRA))
+    if not name:
+        if not (uid or groups or extras):
+            return None
+        raise bad_request(f"requested {_shown(groups, extras, uid)} without impersonating a user")
+    account = _ACCOUNT.fullmatch(name)
+    for asked in _asked(name, account, uid, groups, extras):
+        decision = decide(user, asked)
+        if not decision.allowed:
+            raise denial(user, asked, decision.reason)
+    if account and not groups:
+        groups = [SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{account[1]}"]
+    extra: dict[str, tuple[str, ...]] = {}
+    for key, value in extras:
+        extra[key] = (*extra.get(key, ()), value)
+    return User(name, _with_everybody(name, groups), uid, extra)
+
+
+def _asked(
+    name: str, account: re.Match[str] | None, uid: str, groups: list[str], extras: list[tuple[str, str]]
+) -> Iterable[Attributes]:
+    if account:
+        yield _attributes("", "serviceaccounts", account[2], namespace=account[1])
+    else:
+        yield _attributes("", "users", name)
+    for group in groups:
+        yield _attributes("", "groups", group)
+    for key, value in extras:
+        yield _attributes(AUTHENTICATION, "userextras", value, subresource=key)
+    if uid:
+        yield _attributes(AUTHENTICATION, "uids", uid)
+
+
+def _attributes(group: str, resource: str, name: str, *, namespace: str = "", subresource: str = "") -> Attributes:
+    return Attributes(
+        verb="impersonate",
+        path="",
+        is_resource=True,
+        group=group,
+        version="v1",
+        resource=resource,
+        subresource=subresource,
+        namespace=namespace,
+        name=name,
+    )
+
+
+def _with_everybody(name: str, groups: list[str]) -> tuple[str, ...]:
+    """With the group of everybody who is known, or of those who are not."""
+    if name == ANONYMOUS.name:
+        return tuple(groups) if UNAUTHENTICATED in groups else (*groups, UNAUTHENTICATED)
+    is_said = AUTHENTICATED in groups or UNAUTHENTICATED in groups
+    return tuple(groups) if is_said else (*groups, AUTHENTICATED)
+
+
+def _extra_key(header: str) -> str:
+    return unquote(header.removeprefix(EXTRA), errors="replace")
+
+
+def _shown(groups: list[str], extras: list[tuple[str, str]], uid: str) -> str:
+    references = [
+        *(f"{{Group  {group}    }}" for group in groups),
+        *(f"{{UserExtra  {value}  {AUTHENTICATION}/v1  {key}}}" for key, value in extras),
+        *([f"{{UID  {uid}  {AUTHENTICATION}/v1  }}"] if uid else []),
+    ]
+    return f"[{' '.join(references)}]"

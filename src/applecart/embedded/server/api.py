@@ -17,12 +17,12 @@ from applecart.embedded.refusals import (
     too_large,
     verb_not_supported,
 )
-from applecart.embedded.server import pod_subresources, representation, scaling, writing
+from applecart.embedded.server import representation, subresources, writing
 from applecart.embedded.server.core import AgentCalls, Core, NoAgents
-from applecart.embedded.server.identity import Identity, answer_review, issue_token, read_virtual
 from applecart.embedded.server.objects import encode
 from applecart.embedded.server.pages import TEXT, Pages
 from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer, attributes_of
+from applecart.embedded.server.subresources import Identity, answer_review, issue_token, read_virtual
 from applecart.embedded.server.trial import beside_the_loop, is_large
 from applecart.embedded.store.log import StoreFailed
 from applecart.embedded.surface.served import VIRTUAL_KINDS
@@ -145,10 +145,10 @@ class Api:
                 return await writing.patch(core, request, kind, key, "status")
             case "binding", "POST":
                 binding = read_virtual(request, "v1", "Binding")
-                return await pod_subresources.bind(core, request, kind, key, binding)
+                return await subresources.bind(core, request, kind, key, binding)
             case "eviction", "POST":
                 eviction = read_virtual(request, "policy/v1", "Eviction", older="policy/v1beta1")
-                return await pod_subresources.evict(core, request, kind, key, eviction)
+                return await subresources.evict(core, request, kind, key, eviction)
             case "token", "POST":
                 return issue_token(core, self._identity, request, kind, key.namespace, key.name)
             case "log", "GET" | "HEAD":
@@ -156,9 +156,9 @@ class Api:
             case "exec" | "attach", _:
                 raise self._agents.refuse_plain(request, asked)
             case "scale", "GET" | "HEAD" if kind.scale:
-                return await scaling.get_scale(core, request, kind, key, kind.scale)
+                return await subresources.get_scale(core, request, kind, key, kind.scale)
             case "scale", _ if kind.scale:
-                return await scaling.change_scale(core, request, kind, key, kind.scale)
+                return await subresources.change_scale(core, request, kind, key, kind.scale)
         raise no_such_resource()
 
     async def _virtual(self, request: ApiRequest, asked: Attributes) -> Answer:
@@ -169,7 +169,7 @@ class Api:
             assert pods is not None
             binding = read_virtual(request, "v1", "Binding")
             key = Key(asked.namespace, str(binding["metadata"].get("name", "")))
-            return await pod_subresources.bind(self.core, request, pods, key, binding)
+            return await subresources.bind(self.core, request, pods, key, binding)
         return answer_review(self.core, self._identity, request, asked.resource, asked.namespace)
 
 

@@ -20,9 +20,8 @@ from aiohttp.http_exceptions import LineTooLong
 from aiohttp.web_protocol import RequestHandler
 
 from applecart.embedded.attributes import Attributes
-from applecart.embedded.auth.authenticate import Authenticator
+from applecart.embedded.auth.authenticate import PREFIX, Authenticator, impersonated
 from applecart.embedded.auth.authorize import PUBLIC_PATHS, Authorizer
-from applecart.embedded.auth.impersonation import PREFIX, impersonated
 from applecart.embedded.auth.user import ANONYMOUS, MASTERS, User
 from applecart.embedded.refusals import Refusal, bad_request, too_large, too_many_requests
 from applecart.embedded.relay.relay import Relay

@@ -29,12 +29,12 @@ from applecart.embedded.server.core import Core, Settings
 from applecart.embedded.server.data_folder import DATABASE, DataFolder, make_data_folder
 from applecart.embedded.server.definitions import Definitions, install
 from applecart.embedded.server.front import Front
-from applecart.embedded.server.identity import Identity
 from applecart.embedded.server.in_process import InProcessTransport
 from applecart.embedded.server.maintenance import Maintenance
 from applecart.embedded.server.pages import Pages
 from applecart.embedded.server.registry import CRD_LABEL, Registry, definition_kind
 from applecart.embedded.server.request_log import RequestLog
+from applecart.embedded.server.subresources import Identity
 from applecart.embedded.server.worker import Worker
 from applecart.embedded.store.log import Log, StoreFailed
 from applecart.embedded.store.sealing import load_or_make_key
@@ -99,7 +99,7 @@ async def running_api(
     worker = Worker(Authorizer(reader)) if has_worker else None
     core = Core(store, registry, reader, clock, authorizer, settings or Settings(), worker)
     accounts = ServiceAccountTokens(keys, ISSUER, reader, clock)
-    identity = Identity(authorizer, BearerTokens(accounts, BootstrapTokens(reader, clock)), accounts)
+    identity = Identity(BearerTokens(accounts, BootstrapTokens(reader, clock)), accounts)
     definitions = Definitions(core, definitions_kind)
     Consequences(core, authorizer)
     await make_sure(core)

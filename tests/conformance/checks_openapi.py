@@ -75,10 +75,13 @@ async def _until(ctx: Context, holds: Callable[[Any], bool]) -> Answer:
 
 
 def _of_group(document: Any, group: str) -> dict[str, Any]:
-    prefix = ".".join(reversed(group.split(".")))
-    shared = document["parameters"]
+    shared, kinds = document["parameters"], "x-kubernetes-group-version-kind"
     return {
-        **{name: _schema(one) for name, one in document["definitions"].items() if name.startswith(f"{prefix}.")},
+        **{
+            name: _schema(one)
+            for name, one in document["definitions"].items()
+            if any(each["group"] == group for each in one.get(kinds, ()))
+        },
         **{
             path: {
                 method: _operation(one, item.get("parameters", []), shared)

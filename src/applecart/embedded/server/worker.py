@@ -18,7 +18,7 @@ from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.user import MASTERS, User
 from applecart.embedded.refusals import Refusal, too_many_requests
 
-LARGE_BYTES = 24 << 10  # of JSON: what the worst of this size takes the loop is some 20 ms
+LARGE_BYTES = 16 << 10  # of JSON: what the worst of this size takes the loop is some 20 ms
 MOST_WAITING = 8  # of one user
 LONGEST_S = 10.0  # ten times what the largest objects take that anybody needs
 
@@ -70,6 +70,8 @@ class Worker:
             try:
                 result = work()
             except Exception as error:
+                if isinstance(error, Refusal):  # its trace would hold a million values, for the loop to take apart
+                    error.__traceback__ = error.__context__ = None
                 loop.call_soon_threadsafe(_tell, done.set_exception, done, error)
             else:
                 loop.call_soon_threadsafe(_tell, done.set_result, done, result)

@@ -14,7 +14,7 @@ from applecart.clock import Clock
 from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.user import ANONYMOUS, MASTERS, NODES, User
 from applecart.embedded.refusals import Refusal
-from applecart.embedded.server import front
+from applecart.embedded.server import front, watching
 from applecart.embedded.server.front import Shares, _waits_for_nobody
 from applecart.embedded.server.server import LOOPBACK, EmbeddedServer
 from applecart.embedded.trust.pki import write_pair
@@ -169,3 +169,18 @@ async def test_a_flood_of_strangers_closes_strangers_and_neither_admins_nor_node
                 assert await stranger.reader.read() == b""
         for stranger in (*strangers, *more):
             stranger.writer.transport.abort()
+
+
+@real_time
+async def test_an_answer_that_breaks_off_says_so(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def surprised(_: object, __: object) -> bytes:
+        raise RuntimeError("a surprise")
+
+    monkeypatch.setattr(watching, "event_line", surprised)
+    async with Caller(server, "admin", MASTERS) as admin:
+        admin.begin("GET", "/api/v1/namespaces?watch=1")
+        async with asyncio.timeout(PATIENCE_S):
+            await admin.reader.read()
+    assert [one.message for one in caplog.records] == ["an answer broke off in a way nobody foresaw"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from applecart.clock import Clock
 from applecart.embedded.server.definitions import Definitions
 from applecart.embedded.server.maintenance import every
+from applecart.embedded.server.request_log import RequestLog
 from applecart.embedded.store.log import StoreFailed
 from applecart.kube.transport import Request
 from tests.kube.embedded_api import serving
@@ -72,3 +74,19 @@ async def test_a_definition_whose_cleaning_up_fails_once_is_gone_in_the_end(
         await elapse(5)
         assert (await transport.send(Request("GET", f"{DEFINITIONS}/things.example.com"))).status == 404
     assert [one.message for one in caplog.records] == ["cleaning up behind a definition failed; tried again soon"]
+
+
+@pytest.mark.real_time
+def test_a_request_log_that_fails_is_given_up_with_a_word_and_fills_no_memory(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def surprised(_: RequestLog, __: Path) -> bool:
+        raise RuntimeError("a surprise")
+
+    monkeypatch.setattr(RequestLog, "_write_to", surprised)
+    log = RequestLog(tmp_path / "requests.jsonl", clock)
+    for _ in range(100):
+        log.write("GET", "/api", "somebody", 200, None, 0.0)
+    log.close()
+    assert log._lines.empty()
+    assert [one.message for one in caplog.records] == ["requests are no longer logged"]

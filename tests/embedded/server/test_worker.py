@@ -35,7 +35,7 @@ async def test_what_takes_too_long_is_ended_and_the_next_one_runs(worker: Worker
     for _ in range(2):
         with pytest.raises(Refusal) as refused:
             await worker.run(ONE, endless)
-        assert refused.value.code == 504
+        assert refused.value.code == 413
     monkeypatch.setattr(worker_module, "LONGEST_S", 20.0)
     assert await worker.run(ONE, lambda: 1) == 1
 

@@ -31,6 +31,7 @@ from applecart.embedded.server.request import BODY_LIMIT_BYTES, Answer, ApiReque
 from applecart.embedded.server.request_log import RequestLog
 from applecart.errors import BadInput
 from applecart.observe.connection_limit import LimitedListener
+from applecart.observe.logs import logger
 from applecart.observe.open_files import raise_limit
 
 MOST_CONNECTIONS = 2000  # 200 nodes with a few each, many times over
@@ -49,6 +50,7 @@ BODY_S = 60.0  # from the last header to the last byte of the body; the real ser
 STOP_GRACE_S = 2.0
 SWITCHING_PROTOCOLS = 101
 
+_log = logger("applecart.embedded.front")
 _quiet = logging.getLogger("applecart.embedded.http")  # what strangers send is answered, not logged with a trace
 _quiet.setLevel(logging.CRITICAL)
 _HEADERS = {"Cache-Control": "no-cache, private"}
@@ -243,6 +245,9 @@ class Front:
             if raw.transport is not None:
                 with suppress(AttributeError):  # before Python 3.11.5 a TLS transport that was closed twice cannot be aborted
                     raw.transport.abort()
+        except Exception:  # what is sent already cannot become a refusal, and aiohttp is told to say nothing
+            _log.exception("an answer broke off in a way nobody foresaw", extra={"call": f"{raw.method} {raw.path}"})
+            raise
         finally:
             close: Callable[[], Awaitable[None]] | None = getattr(chunks, "aclose", None)
             if close is not None:

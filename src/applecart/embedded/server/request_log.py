@@ -59,8 +59,8 @@ class RequestLog:
         try:
             while self._write_to(self._file):
                 self._file.replace(self._file.with_name(f"{self._file.name}.1"))
-        except OSError as error:
-            _log.warning("requests are no longer logged", extra={"file": str(self._file), "error": error.strerror})
+        except Exception as error:  # any: lines that nobody takes would fill the memory
+            _log.warning("requests are no longer logged", extra={"file": str(self._file), "error": str(error)})
             while not self._is_closing:
                 self._is_closing = self._lines.get() is None
 

@@ -86,7 +86,7 @@ class Worker:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread.ident), ctypes.py_object(_TakesTooLong))
             self._jobs.put(lambda: None)  # it ends this, should the work have come to its end in this moment
             text = f"the request takes longer than {LONGEST_S:g} s to work out; make it smaller"
-            raise Refusal(504, "Timeout", text) from None
+            raise Refusal(413, "RequestEntityTooLarge", text) from None
 
     def _work(self) -> None:
         while True:

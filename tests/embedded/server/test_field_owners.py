@@ -184,3 +184,31 @@ async def test_what_the_server_says_of_a_definition_is_its_own(running: RunningA
         }
     }
     assert list(owned["me"]) == ["f:spec"]
+
+
+async def test_an_object_that_is_too_large_with_its_owners_is_stored_without_them(running: RunningApi) -> None:
+    """As the real server does it: owners take more than many small fields."""
+    data = {f"{number:x}": "" for number in range(90_000)}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data}
+    created = await Kubectl(running).call("POST", MAPS, body)
+    assert created["data"] == data
+    assert owners(created) == {}
+
+
+async def test_an_object_without_owners_keeps_what_it_has_when_somebody_applies(running: RunningApi) -> None:
+    """Objects of a database from before owners were tracked, and those whose owners somebody cleared."""
+    kubectl = Kubectl(running)
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"app": "x"}}, "data": {"k": "v"}}
+    await kubectl.call("POST", MAPS, body)
+    await kubectl.patch(f"{MAPS}/a", {"metadata": {"managedFields": [{}]}})
+    written = await kubectl.patch(f"{MAPS}/a", {"data": {"host": "mac-1"}})
+    assert owners(written) == {}
+    applied = await kubectl.call("PATCH", f"{MAPS}/a", {**body, "data": {"k": "v"}}, APPLY, fieldManager="m1")
+    assert applied["data"] == {"k": "v", "host": "mac-1"}
+    assert owners(applied) == {
+        "m1": {"f:data": {"f:k": {}}, "f:metadata": {"f:labels": {"f:app": {}}}},
+        "before-first-apply": {
+            "f:data": {".": {}, "f:host": {}, "f:k": {}},
+            "f:metadata": {"f:labels": {".": {}, "f:app": {}}},
+        },
+    }

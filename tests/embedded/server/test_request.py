@@ -1,9 +1,9 @@
-"""Query parameters by the rules of the real server's decoder."""
+"""What a request asks for, and its parameters by the rules of the real server's decoder."""
 
 import pytest
 
 from applecart.embedded.refusals import Refusal
-from applecart.embedded.server.request import integer, is_dry_run, is_true, revision
+from applecart.embedded.server.request import attributes_of, integer, is_dry_run, is_true, revision
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,20 @@ def test_all_is_the_only_stage_of_a_dry_run() -> None:
     assert not is_dry_run({}, "CreateOptions")
     with pytest.raises(Refusal, match='dryRun: Unsupported value: \\["foo"\\]: supported values: "All"'):
         is_dry_run({"dryRun": "foo"}, "CreateOptions")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "verb"),
+    [
+        ("GET", "pods", "watch"),
+        ("HEAD", "pods", "list"),
+        ("GET", "pods/one", "get"),
+        ("POST", "pods", "create"),
+        ("PUT", "pods/one", "update"),
+        ("DELETE", "pods", "deletecollection"),
+        ("DELETE", "pods/one", "delete"),
+    ],
+)
+def test_only_a_get_of_a_collection_watches(method: str, path: str, verb: str) -> None:
+    """A POST that said `watch=1` was not counted among the requests in flight, and a HEAD that said it never ended."""
+    assert attributes_of(method, f"/api/v1/namespaces/ci/{path}", {"watch": "1"}).verb == verb

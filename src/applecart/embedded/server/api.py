@@ -29,7 +29,7 @@ from applecart.embedded.surface.served import VIRTUAL_KINDS
 from applecart.observe.logs import logger
 
 _log = logger("applecart.embedded.api")
-NEVER_LARGE = ("list", "watch", "deletecollection")  # they go in slices
+OF_COLLECTIONS = ("list", "watch", "deletecollection")  # they go in slices
 OF_SMALL_BODIES = ("binding", "eviction", "token", "scale")
 SMALL_BODY_BYTES = 32 << 10  # of questions, options and what is not stored as it is sent
 _VIRTUAL = {(kind.resource.group, kind.resource.version, kind.resource.plural): kind.resource for kind in VIRTUAL_KINDS}
@@ -84,7 +84,7 @@ class Api:
                 raise no_such_resource()
             return not_found_page()
         key = Key(attributes.namespace if kind.resource.namespaced else "", attributes.name)
-        if self.core.worker is None or attributes.verb in NEVER_LARGE or attributes.subresource == "log":
+        if self.core.worker is None or attributes.verb in OF_COLLECTIONS or attributes.subresource == "log":
             return await self._resource(request, kind, attributes)
         if is_large(request, self.core.store.table(kind.storage.label).tip(key)):
             beside = partial(Api, identity=self._identity, pages=self._pages)
@@ -98,7 +98,8 @@ class Api:
         namespace = asked.namespace if kind.resource.namespaced else ""
         if not kind.resource.namespaced and asked.namespace and kind.resource.plural != "namespaces":
             raise no_such_resource()
-        is_named = bool(_name_in_path(request.path, asked))
+        # A list may carry a name as well, from its field selector; then it is still a list.
+        is_named = bool(asked.name) and asked.verb not in OF_COLLECTIONS
         if is_named and kind.resource.namespaced and not namespace:
             raise no_such_resource()
         if is_named:
@@ -183,11 +184,6 @@ def _not_allowed(kind: Kind, asked: Attributes) -> Refusal:
     if asked.verb == "update" and not asked.name:
         return bad_request("name must be provided")
     return verb_not_supported(kind.resource, asked.verb)
-
-
-def _name_in_path(path: str, asked: Attributes) -> str:
-    """A list may carry a name as well, from its field selector; then it is still a list."""
-    return asked.name if asked.verb not in ("list", "watch", "deletecollection") else ""
 
 
 def refused(refusal: Refusal) -> Answer:

@@ -149,7 +149,7 @@ def attributes_of(method: str, path: str, query: Mapping[str, str]) -> Attribute
     field_selector = query.get("fieldSelector", "")
     if not name:
         if verb == "get":
-            verb = "watch" if is_true(query.get("watch")) else "list"
+            verb = "watch" if method == "GET" and is_true(query.get("watch")) else "list"
         elif verb == "delete":
             verb = "deletecollection"
         if verb in ("list", "watch") and "metadata.name" in field_selector:

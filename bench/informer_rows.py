@@ -34,7 +34,6 @@ users: [{{name: bench, user: {{token: not-a-secret}}}}]
 EVENTS_ROW = "informer: watch events/s"
 HELD_ROW = "informer: held memory, MB"
 READY_ROW = "informer: start, import to ready, s"
-ANSWER_ROW = "client: start, import to first answer, s"
 LIST_ROW = "informer: list, s"
 
 
@@ -60,11 +59,10 @@ def measure(say: Callable[[str], None]) -> Sequence[Row]:
         row(HELD_ROW, Bar("at most", 0.7), lambda m: m.held_bytes / 1e6),
         row(READY_ROW, Bar("at most", 1.0), lambda m: m.ready_s),
         row(LIST_ROW, Bar("at most", 1.0), lambda m: m.list_s),
-        row(ANSWER_ROW, Bar("at most", 1.0), lambda m: m.first_answer_s),
     ]
 
 
-GROUP = Group((EVENTS_ROW, HELD_ROW, READY_ROW, LIST_ROW, ANSWER_ROW), measure)
+GROUP = Group((EVENTS_ROW, HELD_ROW, READY_ROW, LIST_ROW), measure)
 
 
 def run_side(side: str, kubeconfig: str) -> Measured:

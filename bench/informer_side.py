@@ -4,7 +4,6 @@ import msgspec
 
 
 class Measured(msgspec.Struct, frozen=True):
-    first_answer_s: float  # from the start of the process to the answer of a first small call
     ready_s: float  # from the start of the process to all Pods in memory
     list_s: float
     held_bytes: int  # memory grown by holding the Pods, after the changes

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,11 +15,15 @@ from applecart.embedded.auth.rbac import ALLOWED
 from applecart.embedded.auth.user import AUTHENTICATED, NODES, User
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.server import gate
+from applecart.embedded.server.api import Api
 from applecart.embedded.server.core import Settings
+from applecart.embedded.server.in_process import InProcessTransport
 from applecart.embedded.server.server import ADMIN, RunningApi, running_api
+from applecart.embedded.server.worker import LARGE_BYTES
 from applecart.embedded.store.log import MemoryLog
 from applecart.kube.transport import Request
 from tests.embedded.auth.objects_in_memory import pod
+from tests.embedded.server.test_trial import Interrupted
 from tests.kube.embedded_api import serving, token_keys
 
 EDITOR = User("edna", (AUTHENTICATED,))  # may do everything but create
@@ -297,6 +302,43 @@ async def test_a_mirror_pod_stays_as_its_node_says_and_refers_to_nothing(clock: 
             assert (code, answer["message"]) == (403, f'pods "new" is forbidden: a mirror pod may not reference {why}')
         code, answer = await mirror()
         assert (code, answer.get("spec", {}).get("serviceAccountName")) == (201, None), answer
+
+
+LARGE = {"annotations": {"large": "x" * LARGE_BYTES}}
+LARGE_DOORS: dict[str, tuple[User, Door, str]] = {
+    "creation by apply": (
+        EDITOR,
+        Door(
+            "PATCH",
+            "/api/v1/namespaces/ci/configmaps/new",
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new", **LARGE}},
+            APPLY,
+        ),
+        "cannot create resource",
+    ),
+    "another node's Pod": (NODE, Door("PATCH", FOREIGN, {"metadata": LARGE}, MERGE), "only create and delete mirror pods"),
+    "a grant": (
+        User("rita", (AUTHENTICATED,)),
+        Door("POST", ROLES, {"metadata": {"name": "new", **LARGE}, "rules": SECRETS}),
+        "attempting to grant",
+    ),
+}
+
+
+@pytest.mark.parametrize("door", LARGE_DOORS)
+async def test_what_is_worked_out_beside_the_loop_passes_the_same_gate(nodes: RunningApi, door: str) -> None:
+    rule = {"verbs": ["create"], "apiGroups": [RBAC], "resources": ["roles"]}
+    await allow(nodes, "writes-roles", {"kind": "User", "name": "rita"}, rule)
+    worker = Interrupted(nodes)
+    user, asked, expected = LARGE_DOORS[door]
+    api = Api(replace(nodes.core, worker=worker), nodes.identity, nodes.api._pages)
+    before = nodes.store.revision
+    query = (("fieldManager", "test"),)
+    request = Request(asked.method, asked.path, query, body=json.dumps(asked.body).encode(), content_type=asked.media)
+    answer = await InProcessTransport(api, user).send(request)
+    assert (answer.status, worker.runs) == (403, 1)
+    assert expected in json.loads(answer.body)["message"]
+    assert nodes.store.revision == before
 
 
 def test_only_the_gate_writes_to_the_store() -> None:

@@ -6,7 +6,8 @@ the client does not learn it.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from random import Random
 
 import msgspec
 
@@ -238,6 +239,22 @@ class FaultyStream:
         if isinstance(fault, Stalls):
             await asyncio.get_running_loop().create_future()
         raise Unreachable("the connection was reset")
+
+
+class LaggingStream:
+    """A stream that is behind by one of these whiles, each time it brings something."""
+
+    def __init__(self, inner: Stream, lags_s: Sequence[float], chance: Random) -> None:
+        self.status, self.headers = inner.status, inner.headers
+        self._inner, self._lags_s, self._chance = inner, lags_s, chance
+
+    async def read(self) -> bytes:
+        chunk = await self._inner.read()
+        await elapse(self._chance.choice(self._lags_s))
+        return chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
 
 class Whole:

@@ -30,7 +30,7 @@ from applecart.kube.patch import Merge
 from applecart.kube.results import DONE, Result
 from applecart.kube.transport import READS, Request, Response, Stream, Transport
 from tests.kube.embedded_api import serving
-from tests.kube.faults import Cut, Ends, Fault, FaultyTransport, Late, Lost, Refused, RepeatsLines, Says
+from tests.kube.faults import Cut, Ends, Fault, FaultyTransport, LaggingStream, Late, Lost, Refused, RepeatsLines, Says
 from tests.kube.objects import config_map, pod
 from tests.virtual_time import elapse
 
@@ -57,20 +57,6 @@ class Pool:
         for _ in range(REPLICAS - len(self._pods)):
             await self._client.create(pod("test", f"pool-{self._chance.getrandbits(32):08x}", labels=MINE))
         return DONE
-
-
-class LaggingStream:
-    def __init__(self, inner: Stream, lags_s: list[float], chance: random.Random) -> None:
-        self.status, self.headers = inner.status, inner.headers
-        self._inner, self._lags_s, self._chance = inner, lags_s, chance
-
-    async def read(self) -> bytes:
-        chunk = await self._inner.read()
-        await asyncio.sleep(self._chance.choice(self._lags_s))
-        return chunk
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
 
 class Laggard:

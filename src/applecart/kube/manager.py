@@ -46,7 +46,7 @@ TASK_DOWN = "task down"  # the class of waiting in `Ages`
 log = logger(__name__)
 
 
-class _Task(msgspec.Struct):
+class Task(msgspec.Struct):
     """Something that runs until it is cancelled."""
 
     name: str
@@ -81,8 +81,8 @@ class Manager:
         self._informers: dict[tuple[type[Object], str, str, str], Informer[Any]] = {}
         self._recorders: dict[str, Recorder] = {}
         self._own_writes: list[OwnWrites] = []
-        self._followers: dict[str, _Task] = {}  # informers: they run whoever leads
-        self._workers: dict[str, _Task] = {}
+        self._followers: dict[str, Task] = {}  # informers: they run whoever leads
+        self._workers: dict[str, Task] = {}
         self._group: asyncio.TaskGroup | None = None
         self._restarts = self.metrics.counter("applecart_task_restarts_total", "Times a task failed or ended.", ["task"])
 
@@ -105,7 +105,7 @@ class Manager:
             informer = Informer(reader, kind, namespace, labels=labels, fields=fields, tuning=self._tuning)
             self._informers[scope] = informer
             self._measure(informer)
-            task = self._followers[_name_of(informer)] = _Task(_name_of(informer), informer.run)
+            task = self._followers[_name_of(informer)] = Task(_name_of(informer), informer.run)
             if self._group is not None:
                 self._start(self._group, task)
         for name, function in (indexes or {}).items():
@@ -177,7 +177,7 @@ class Manager:
         """Run this, while we lead, until the manager ends; again when it ends before."""
         if name in self._workers:
             raise ValueError(f"the manager runs a task {name!r} already; give this one a name of its own")
-        self._workers[name] = _Task(name, work)
+        self._workers[name] = Task(name, work)
 
     # Running
 
@@ -192,7 +192,7 @@ class Manager:
                     group.create_task(self._work())
                 else:
                     election = self._election
-                    self._start(group, _Task(f"election on {election.key}", lambda: election.lead(self._lead)))
+                    self._start(group, Task(f"election on {election.key}", lambda: election.lead(self._lead)))
         finally:
             self._group = None
 
@@ -206,10 +206,10 @@ class Manager:
             for task in self._workers.values():
                 self._start(group, task)
 
-    def _start(self, group: asyncio.TaskGroup, task: _Task) -> None:
+    def _start(self, group: asyncio.TaskGroup, task: Task) -> None:
         task.running = group.create_task(self._keep_running(task), name=task.name)
 
-    async def _keep_running(self, task: _Task) -> None:
+    async def _keep_running(self, task: Task) -> None:
         failures = 0
         while True:
             began_s = self.clock.monotonic()
@@ -237,13 +237,19 @@ class Manager:
 
     def not_ready(self) -> str | None:
         """A sentence when a cache is not known to be up to date or a task is down, for the readiness page."""
+        for task in self.tasks:
+            if task.down_because:
+                return f"{task.name} is down and will be started again: {task.down_because}"
         for informer in self._informers.values():
             if informer.trouble is not None:
                 return f"{_name_of(informer)}: {informer.trouble.because}"
             if not informer.is_synced:
                 return f"{_name_of(informer)}: the first list is not complete"
-        down = [task for task in (*self._followers.values(), *self._workers.values()) if task.down_because]
-        return f"{down[0].name} is down and will be started again: {down[0].down_because}" if down else None
+        return None
+
+    @property
+    def tasks(self) -> list[Task]:
+        return [*self._followers.values(), *self._workers.values()]
 
     @property
     def informers(self) -> list[Informer[Any]]:

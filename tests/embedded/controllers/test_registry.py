@@ -1,6 +1,7 @@
 """The controllers put together: one that fails disturbs nobody, and none runs beside the real ones."""
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -67,6 +68,50 @@ async def test_no_object_is_held_in_memory_twice(clock: Clock, keys: TokenKeys) 
         assert len(wholes) == len(set(wholes))
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)
+
+
+async def test_an_unexpected_exception_in_any_task_is_told_and_ends_nothing(
+    clock: Clock, keys: TokenKeys, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Silent death: a task of a group that raised took all others along, and one that returned was missed by nobody."""
+    async with running_api(MemoryLog(), clock, keys) as running:
+        client = Client(running.transport(), clock)
+        for name in names_of_tasks(client, keys):
+            manager = Manager(client)
+            add_controllers(manager, b"authority", keys)
+            fails_once(manager, name)
+            working = asyncio.create_task(manager.run())
+            await elapse(0.1)
+            assert "a task of the manager ended" in caplog.text, name
+            assert "a bug of ours" in (manager.not_ready() or ""), name
+            caplog.clear()
+            await elapse(5)
+            assert manager.not_ready() is None, name
+            namespace = f"after-{random.Random(name).getrandbits(32)}"
+            await client.create(Namespace(metadata=ObjectMeta(name=namespace)))
+            await elapse(1)
+            assert await client.get(ServiceAccount, Key(namespace, "default")), name
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+
+
+def names_of_tasks(client: Client, keys: TokenKeys) -> list[str]:
+    manager = Manager(client)
+    add_controllers(manager, b"authority", keys)
+    return [task.name for task in manager.tasks]
+
+
+def fails_once(manager: Manager, name: str) -> None:
+    (task,) = [task for task in manager.tasks if task.name == name]
+    work, fails = task.work, [True]
+
+    async def run() -> None:
+        if fails:
+            fails.clear()
+            raise RuntimeError("a bug of ours")
+        await work()
+
+    task.work = run
 
 
 async def test_all_stop_when_they_are_stopped(clock: Clock, keys: TokenKeys) -> None:

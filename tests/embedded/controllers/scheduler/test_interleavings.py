@@ -26,7 +26,7 @@ from applecart.kube.transport import Request, Response, Stream, Transport
 from tests.embedded.controllers.scheduler.conftest import Play
 from tests.embedded.controllers.scheduler.objects import node, pod
 from tests.kube.embedded_api import serving
-from tests.kube.faults import Cut, Fault, Lost, Refused, RepeatsLines, Says, Slow, Stalls
+from tests.kube.faults import Cut, Fault, LaggingStream, Lost, Refused, RepeatsLines, Says, Slow, Stalls
 
 STEPS = 60
 SETTLE_S = 220.0  # a silent watch is given up after 150 s; the five-minute look at all who wait must not be what saves a Pod
@@ -69,8 +69,8 @@ class Capacity:
             self.one_too_many.append(change.record.key.name)
 
 
-class LateBindings:
-    """A wire on which the answers to some bindings take a while: watches overtake them."""
+class Laggard:
+    """A wire on which watches are behind, and the answers to some bindings take so long that watches overtake them."""
 
     def __init__(self, inner: Transport, chance: random.Random) -> None:
         self._inner = inner
@@ -83,7 +83,7 @@ class LateBindings:
         return response
 
     async def open(self, request: Request) -> Stream:
-        return await self._inner.open(request)
+        return LaggingStream(await self._inner.open(request), [0.0, 0.0, 0.5, 3.0], self._chance)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -184,7 +184,7 @@ async def storm(seed: int) -> list[tuple[str, str]]:
     clock = VirtualClock(loop, seed)
     async with serving(clock, ["test"]) as running:
         capacity = Capacity(running)
-        wire = LateBindings(running.transport(), random.Random(clock.random.random()))
+        wire = Laggard(running.transport(), random.Random(clock.random.random()))
         play = Play(running, clock, wire=wire, packing=bool(seed % 2))
         await play.client.call(Request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body=msgspec.json.encode(URGENT)))
         await play.start()

@@ -13,11 +13,15 @@ from applecart.api import names
 from applecart.api.authentication import GROUP as AUTHENTICATION_GROUP
 from applecart.api.authorization import SubjectAccessReview
 from applecart.api.coordination import Lease
+from applecart.api.core import SERVICE_ACCOUNT_TOKEN, Secret, ServiceAccount
 from applecart.api.meta import ObjectMeta
 from applecart.api.rbac import GROUP, ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject
 
 ROLE: Final = "tart-kubelet"  # of the ClusterRole and of the Roles beside it, as existing installations name it
 NODE_LEASES: Final = "kube-node-lease"  # where Kubernetes looks for the heartbeat of a Node
+
+ACCOUNT_NAMESPACE: Final = "kube-system"  # where agents that a person set up have their accounts: nobody tries things out there
+POD_NAMESPACE: Final = "default"  # whose Secrets and tokens they may have, for Pods that name them
 
 CORE = ""
 _RULES: Final = (
@@ -86,6 +90,21 @@ def bindings(machine: str, namespace: str, pod_namespaces: Iterable[str]) -> tup
     """All that the agent of a machine needs, and what goes when the machine goes."""
     within = (NODE_LEASES, *sorted(set(pod_namespaces)))
     return (cluster_binding(machine, namespace), *(role_binding(machine, namespace, name) for name in within))
+
+
+def account(machine: str, namespace: str) -> ServiceAccount:
+    """What the agent of a machine signs in as."""
+    return ServiceAccount(metadata=_metadata(names.node_identity(machine), namespace))
+
+
+def account_token(machine: str, namespace: str) -> Secret:
+    """The Secret that the cluster fills with a token for it; the token lasts as long as the Secret."""
+    metadata = ObjectMeta(
+        name=names.node_identity_token(machine),
+        namespace=namespace,
+        annotations={"kubernetes.io/service-account.name": names.node_identity(machine)},
+    )
+    return Secret(metadata=metadata, type=SERVICE_ACCOUNT_TOKEN)
 
 
 def subject(machine: str, namespace: str) -> Subject:

@@ -1,9 +1,9 @@
 """Frees Pods whose agent can never do it: those on a Node that no longer exists, and those that never had one (I5).
 
-Any component that may read Nodes and change Pods can run a `Sweep`; one or two per cluster are enough, and more do no harm. It
-acts only on what the API itself says of a Node, asked for by name and without a cache, and only when that Node was missing for
-a while: an agent whose Node was deleted by mistake creates it again and goes on. When Nodes cannot be read, or none is
-listed, it does nothing. Never touches a Pod of a Node that exists, and no finalizer but ours.
+`applecart up` runs a `Sweep` where it may run our controllers; more of them in a cluster do no harm. It acts only on what the
+API itself says of a Node, asked for by name and without a cache, and only when that Node was missing for a while: an agent
+whose Node was deleted by mistake creates it again and goes on. When Nodes cannot be read, or none is listed, it does nothing.
+Never touches a Pod of a Node that exists, and no finalizer but ours.
 """
 
 import asyncio

@@ -1,20 +1,28 @@
 """The simulated Macs of `applecart up`: who their agents are, and what becomes of Macs that are not there any more."""
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
+import yaml
 
 from applecart.api.core import Secret
 from applecart.api.meta import Key, ObjectMeta
+from applecart.api.node_access import ACCOUNT_NAMESPACE, POD_NAMESPACE
 from applecart.api.nodes import Node
-from applecart.cli.up.mac_access import ACCOUNT_NAMESPACE, POD_NAMESPACE, agent_user, grant, needed
+from applecart.cli.up.mac_access import agent_user, grant, needed
 from applecart.cli.up.macs import mac_names, retire, until_ready
 from applecart.clock import Clock
+from applecart.embedded.controllers.registry import add_controllers
 from applecart.kube.client import Client
 from applecart.kube.errors import Forbidden, NotFound
+from applecart.kube.manager import Manager
 from applecart.kube.patch import Merge
+from applecart.kube.transport import Request
 from applecart.sim.fleet import FleetMac
-from tests.kube.embedded_api import serving
+from tests.kube.embedded_api import serving, token_keys
 
 
 def secret(namespace: str) -> Secret:
@@ -84,3 +92,32 @@ async def test_a_mac_that_does_not_come_up_is_named_and_waited_for_no_longer(tmp
         assert await until_ready(admin, macs, within_s=5.0) == ["mac-1", "mac-2"], "what an earlier agent wrote does not count"
         assert clock.monotonic() - before_s == pytest.approx(5.0, abs=0.1)
         assert await until_ready(admin, []) == []
+
+
+async def test_a_mac_joins_with_what_the_manifests_in_deploy_grant_and_nothing_else(tmp_path: Path, clock: Clock) -> None:
+    """The page said `the roles of applecart.api.node_access`, which nobody can apply."""
+    deploy = Path(__file__).parents[3] / "deploy" / "rbac"
+    manifests = (deploy / "tart-kubelet.yaml").read_text(), (deploy / "mac-1.yaml").read_text().replace("mac-1", "mac-7")
+    async with serving(clock) as api:
+        admin = Client(api.transport(), clock)
+        manager = Manager(admin)
+        add_controllers(manager, b"authority", token_keys(), with_scheduler=False)
+        working = [asyncio.create_task(manager.run())]
+        for body in (body for text in manifests for body in yaml.safe_load_all(text)):
+            await admin.call(Request("POST", path_of(body), body=msgspec.json.encode(body)))
+        mac = FleetMac(tmp_path, "mac-7", Client(api.transport(agent_user("mac-7")), clock), clock)
+        working.append(asyncio.create_task(mac.run()))
+        assert await until_ready(admin, [mac], within_s=60.0) == []
+        token = (await admin.get(Secret, Key("kube-system", "tart-kubelet-mac-7-token"))).value("token")
+        assert token is not None
+        assert b"system:serviceaccount:kube-system:tart-kubelet-mac-7" in token_keys().verified(token.reveal())
+        for task in working:
+            task.cancel()
+        await asyncio.gather(*working, return_exceptions=True)
+
+
+def path_of(body: dict[str, Any]) -> str:
+    api = body["apiVersion"]
+    root = f"/apis/{api}" if "/" in api else f"/api/{api}"
+    namespace = body["metadata"].get("namespace")
+    return f"{root}/namespaces/{namespace}/{body['kind'].lower()}s" if namespace else f"{root}/{body['kind'].lower()}s"

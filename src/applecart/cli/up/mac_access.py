@@ -6,14 +6,11 @@ Only for an API that `up` started itself. Written by server-side apply, so that 
 from collections.abc import Iterable
 
 from applecart.api import names, node_access
-from applecart.api.core import ServiceAccount
-from applecart.api.meta import Object, ObjectMeta, document
+from applecart.api.meta import Object, document
+from applecart.api.node_access import ACCOUNT_NAMESPACE, POD_NAMESPACE
 from applecart.embedded.auth.user import AUTHENTICATED, SERVICE_ACCOUNT_PREFIX, SERVICE_ACCOUNTS, User
 from applecart.kube.client import Client
 from applecart.kube.patch import Apply
-
-ACCOUNT_NAMESPACE = "kube-system"  # where nobody tries things out
-POD_NAMESPACE = "default"  # whose Secrets and tokens the agents may have, for Pods that name them
 
 
 def agent_user(machine: str) -> User:
@@ -27,8 +24,8 @@ def needed(machines: Iterable[str]) -> list[Object]:
     """Accounts, roles and bindings, in the order in which they are made."""
     found: list[Object] = [*node_access.roles([POD_NAMESPACE])]
     for machine in machines:
-        account = ObjectMeta(name=names.node_identity(machine), namespace=ACCOUNT_NAMESPACE)
-        found += [ServiceAccount(metadata=account), *node_access.bindings(machine, ACCOUNT_NAMESPACE, [POD_NAMESPACE])]
+        account = node_access.account(machine, ACCOUNT_NAMESPACE)
+        found += [account, *node_access.bindings(machine, ACCOUNT_NAMESPACE, [POD_NAMESPACE])]
     return found
 
 

@@ -67,7 +67,7 @@ MEANS = {
 @click.option("--context", metavar="NAME", help="With --api external: instead of the current context.")
 @click.option("--data", metavar="DIR", default="build/up", show_default=True, help="Where what is started keeps its data.")
 @click.option("--api-port", type=click.IntRange(0, 65535), default=0, help="Of the embedded API, on loopback; 0 for any.")
-@click.option("--controllers/--no-controllers", default=None, help="Run our small controllers. Default: unless external.")
+@click.option("--controllers/--no-controllers", default=None, help="Run our controllers. Default: unless external.")
 @click.option(
     "--macs",
     type=click.IntRange(0, MOST_MACS),

@@ -202,6 +202,23 @@ async def test_an_agent_speaks_for_the_pods_bound_to_its_node_only(clock: Clock)
     assert set((await scrapes.fresh())["a"].pods) == {Key("ci", "here")}
 
 
+async def test_looking_goes_on_after_a_surprise_and_says_it(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    looks: list[int] = []
+
+    async def surprised(_: Scrapes) -> None:
+        looks.append(len(looks))
+        raise RuntimeError("a surprise")
+
+    monkeypatch.setattr(Scrapes, "look", surprised)
+    running = asyncio.create_task(Scrapes(cast(Core, None), cast(HttpAgents, None)).run())
+    await elapse(2.5 * FRESH_S)
+    running.cancel()
+    assert looks == [0, 1, 2]
+    assert [one.message for one in caplog.records] == ["asking agents for usage failed; tried again soon"] * 3
+
+
 async def test_nobody_asks_and_still_it_is_known_whether_agents_answer(clock: Clock) -> None:
     agents = AgentsInMemory(a=summary_of())
     scrapes = scrapes_of(clock, agents, node("a"))

@@ -26,6 +26,7 @@ from applecart.embedded.server.objects import encode
 from applecart.embedded.server.request import Answer, ApiRequest
 from applecart.embedded.surface.served import Served, VirtualKind
 from applecart.embedded.times import read_stamp, stamp
+from applecart.observe.logs import logger
 
 LARGEST = (1 << 63) - 1  # of a quantity
 
@@ -134,6 +135,7 @@ MOST_AT_ONCE = 64
 SUMMARY_LIMIT_BYTES = 4 << 20
 SUMMARY_PATH = "/stats/summary"
 
+_log = logger(__name__)
 _NOTHING: MappingProxyType[str, NodeUsage] = MappingProxyType({})
 
 
@@ -169,7 +171,10 @@ class Scrapes:
         """Looks now and then; ends when it is cancelled."""
         try:
             while True:
-                await self.look()
+                try:
+                    await self.look()
+                except Exception:
+                    _log.exception("asking agents for usage failed; tried again soon")
                 await asyncio.sleep(LOOK_S if self.is_any else FRESH_S)
         finally:
             if self._under_way is not None:

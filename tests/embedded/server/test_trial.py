@@ -1,5 +1,6 @@
 """Large requests are worked out beside the loop, and are stored as if nothing had happened meanwhile, or not at all."""
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from applecart.clock import Clock
 from applecart.embedded.auth.user import User
+from applecart.embedded.server import trial
 from applecart.embedded.server.api import Api
 from applecart.embedded.server.gate import OBJECT_LIMIT_BYTES
 from applecart.embedded.server.in_process import InProcessTransport
@@ -170,3 +172,49 @@ async def test_an_object_is_no_larger_than_in_etcd(callers: Callers) -> None:
 )
 async def test_options_and_questions_are_small(callers: Callers, method: str, path: str) -> None:
     assert (await callers.asks(method, path, b" " * 100_000)).status == 413
+
+
+PODS, STRATEGIC, STEPS = "/api/v1/namespaces/ci/pods", "application/strategic-merge-patch+json", "application/json-patch+json"
+POD = {
+    "metadata": {"name": "p", "labels": {"a": "b"}},
+    "spec": {"nodeName": "mac", "containers": [{"name": "c", "image": "i"}]},
+}
+HELD = {"metadata": {"name": "held", "finalizers": ["example.com/hold"]}}
+WRITES: list[tuple[str, str, Any, str]] = [
+    ("POST", PODS, POD, ""),
+    ("POST", PODS, POD, ""),
+    ("POST", PODS, {"spec": {}}, ""),
+    ("POST", f"{PODS}?dryRun=All", {**POD, "metadata": {"generateName": "x"}}, ""),
+    ("PATCH", f"{PODS}/p", {"spec": {"containers": [{"name": "c", "image": "j"}]}}, STRATEGIC),
+    ("PATCH", f"{PODS}/p", [{"op": "test", "path": "/metadata/labels/a", "value": "no"}], STEPS),
+    ("PATCH", f"{PODS}/p/status", {"status": {"phase": "Running"}}, MERGE),
+    ("PATCH", f"{PODS}/p", {"spec": {"nodeName": "other"}}, MERGE),
+    ("PATCH", f"{PODS}/p", {}, MERGE),
+    ("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}}, ""),
+    ("DELETE", f"{PODS}/p?gracePeriodSeconds=0", b"", ""),
+    ("PUT", f"{PODS}/p", POD, ""),
+    ("POST", MAPS, HELD, ""),
+    ("DELETE", f"{MAPS}/held", b"", ""),
+    ("POST", MAPS, HELD, ""),
+    ("PATCH", f"{MAPS}/held", {"metadata": {"finalizers": None}}, MERGE),
+    ("PATCH", f"{MAPS}/a?fieldManager=one", {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}}, APPLY),
+    ("PATCH", f"{MAPS}/a?fieldManager=two", {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "2"}}, APPLY),
+    ("PATCH", f"{MAPS}/a?fieldManager=one", {"apiVersion": "v1", "kind": "ConfigMap", "data": {}}, APPLY),
+    ("PUT", f"{MAPS}/a", {"metadata": {"name": "a", "resourceVersion": "1"}}, ""),
+    ("DELETE", f"{MAPS}/a", {"preconditions": {"uid": "another"}}, ""),
+    ("DELETE", f"{MAPS}/a", b"", ""),
+]
+
+
+async def test_every_write_does_beside_the_loop_what_it_does_on_it(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[list[tuple[int, bytes]]] = []
+    for large_bytes in (LARGE_BYTES, -1):
+        monkeypatch.setattr(trial, "LARGE_BYTES", large_bytes)
+        async with serving(clock, ["ci"]) as running:
+            callers = Callers(running)
+            told = [await callers.asks(method, path, body, kind or "application/json") for method, path, body, kind in WRITES]
+            answers.append([(one.status, re.sub(rb'"uid":"[^"]*"|"name":"x\w+"', b"", one.body)) for one in told])
+            assert callers.worker.runs == (0 if large_bytes > 0 else len(WRITES))
+            answers[-1].append((running.store.revision, b""))
+    assert answers[0] == answers[1]
+    assert {status for status, _ in answers[0]} >= {200, 201, 404, 409, 422}

@@ -13,7 +13,7 @@ import msgspec
 
 from applecart.embedded.patching.apply import apply
 from applecart.embedded.patching.json_patch import apply_json_patch
-from applecart.embedded.patching.managed_fields import track_update
+from applecart.embedded.patching.managed_fields import Writer, track_update
 from applecart.embedded.patching.merge import merge
 from applecart.embedded.patching.strategic import strategic_merge
 from applecart.embedded.patching.values import copied
@@ -140,34 +140,14 @@ def _causes(causes: list[dict[str, Any]]) -> tuple[tuple[str, str, str], ...]:
 
 def _written(subject: Subject, live: dict[str, Any] | None, step: Step) -> dict[str, Any]:
     reset = subject.reset(step.subresource)
+    writer = Writer(step.manager, subject.shape, subject.api_version, NOW, step.subresource, reset, subject.blank)
     if step.how == "apply":
-        result = apply(
-            live,
-            step.body,
-            shape=subject.shape,
-            manager=step.manager,
-            force=step.force,
-            api_version=subject.api_version,
-            subresource=step.subresource,
-            now=NOW,
-            reset=reset,
-            blank=subject.blank,
-        )
+        result = apply(live, step.body, writer, force=step.force)
     else:
         result = _changed(subject, live, step)
         if subject.api_version != f"{GROUP}/v1":
             _drop_empty(result, subject.shape)
-        track_update(
-            live,
-            result,
-            shape=subject.shape,
-            manager=step.manager,
-            api_version=subject.api_version,
-            subresource=step.subresource,
-            now=NOW,
-            reset=reset,
-            blank=subject.blank,
-        )
+        track_update(live, result, writer)
         result = msgspec.json.decode(msgspec.json.encode(result))  # as it is stored and read again
     return _kept(result, live, reset)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from applecart.embedded.patching.apply import BEFORE_FIRST_APPLY, apply
-from applecart.embedded.patching.managed_fields import blank_object, read_entries
+from applecart.embedded.patching.managed_fields import Writer, read_entries
 from applecart.embedded.patching.structured_merge import fields_in
 from applecart.embedded.patching.values import copied, same
 from applecart.embedded.refusals import Refusal
@@ -24,8 +24,8 @@ LATER = NOW + timedelta(minutes=1)
 
 
 def applied(live: dict[str, Any] | None, body: Any, manager: str = "m1", **more: Any) -> dict[str, Any]:
-    options: dict[str, Any] = {"shape": CONFIG_MAP, "force": False, "api_version": "v1", "subresource": "", "now": NOW}
-    return apply(live, body, manager=manager, **{**options, **more})
+    force = more.pop("force", False)
+    return apply(live, body, Writer(manager, **{"shape": CONFIG_MAP, "api_version": "v1", "now": NOW, **more}), force=force)
 
 
 def probed(live: dict[str, Any] | None, manager: str = "m1", *, force: bool = False, **spec: Any) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def test_a_conflict_is_refused_and_force_moves_the_field() -> None:
 
 def test_the_first_apply_gives_what_is_there_to_before_first_apply() -> None:
     live = config_map({"a": "1"}, uid="u", resourceVersion="5", labels={"l": "1"})
-    result = applied(live, config_map({"b": "2"}), blank=blank_object(CONFIG_MAP))
+    result = applied(live, config_map({"b": "2"}), blank={"metadata": {}})
     assert owners(result) == {
         "m1": {"f:data": {"f:b": {}}},
         BEFORE_FIRST_APPLY: {"f:data": {".": {}, "f:a": {}}, "f:metadata": {"f:labels": {".": {}, "f:l": {}}}},

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from applecart.embedded.patching.managed_fields import track_update
+from applecart.embedded.patching.managed_fields import Writer, track_update
 from applecart.embedded.patching.values import copied
 from tests.embedded.patching.apply_cases import APPLY_CASES
 from tests.embedded.patching.real_api import RealApi
@@ -55,16 +55,7 @@ def test_a_creation_is_tracked_as_on_a_real_server(body: dict[str, Any], real_ap
         created["spec"].pop(name, None)
     # Older minors write a time that is not set, here and in the blank object.
     created["spec"].get("template", {}).get("metadata", {}).pop("creationTimestamp", None)
-    track_update(
-        None,
-        created,
-        shape=subject.shape,
-        manager="u1",
-        api_version=subject.api_version,
-        subresource="",
-        now=NOW,
-        reset=("status",),
-        blank=subject.blank,
-    )
+    writer = Writer("u1", subject.shape, subject.api_version, NOW, reset=("status",), blank=subject.blank)
+    track_update(None, created, writer)
     expected = Answer({**copied(expected.document), "spec": created["spec"]})
     assert_equal(Answer(msgspec.json.decode(msgspec.json.encode(created))), expected)

@@ -7,7 +7,6 @@ from hypothesis import given
 
 from applecart.embedded.patching.apply import (
     Conflict,
-    conflicts_beyond,
     find_conflicts,
     refuse_conflicts,
     refuse_unless_appliable,
@@ -158,8 +157,3 @@ def test_only_fields_that_change_under_others_conflict_in_order_of_owner_and_pla
 def test_a_removed_field_is_no_conflict() -> None:
     changes = Changes(FieldSet.of([A]), NOTHING, NOTHING)
     assert find_conflicts({OTHER: owning(A)}, changes, APPLIER) == []
-
-
-def test_conflicts_about_allowed_fields_are_left_out() -> None:
-    conflicts = [Conflict(OTHER, A), Conflict(OTHER, B)]
-    assert conflicts_beyond(conflicts, FieldSet.of([A])) == [Conflict(OTHER, B)]

@@ -207,4 +207,3 @@ def test_anything_is_a_set_or_refused(fields: Any) -> None:
 def test_nothing_is_empty() -> None:
     assert not NOTHING
     assert FieldSet() == NOTHING
-    assert NOTHING.below("f:a") == NOTHING

@@ -17,7 +17,7 @@ from applecart.embedded.patching.managed_fields import (
     Entries,
     ManagerEntry,
     Owner,
-    blank_object,
+    Writer,
     cap_updaters,
     entries_or_none,
     read_entries,
@@ -147,11 +147,13 @@ def test_merging_goes_on_in_the_same_bucket_and_loses_no_field() -> None:
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)
+BLANK_POD: dict[str, Any] = {"metadata": {}, "spec": {}, "status": {}}
 
 
 def track(old: dict[str, Any] | None, new: dict[str, Any], manager: str = "u1", **more: Any) -> dict[str, Any]:
-    options: dict[str, Any] = {"shape": CONFIG_MAP, "subresource": "", "now": NOW, "blank": {"metadata": {}}}
-    track_update(old, new, manager=manager, api_version="v1", **{**options, **more})
+    track_update(
+        old, new, Writer(manager, **{"shape": CONFIG_MAP, "api_version": "v1", "now": NOW, "blank": {"metadata": {}}, **more})
+    )
     tracked: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(new))  # as it is stored and read again
     return tracked
 
@@ -250,7 +252,7 @@ def test_owners_that_come_with_a_creation_keep_what_the_creator_does_not_take() 
 
 def test_what_the_endpoint_ignores_is_not_owned() -> None:
     body = {**pod({"name": "main"}), "status": {"phase": "Running"}}
-    created = track(None, body, shape=POD, blank=blank_object(POD), reset=("status", "spec.containers"))
+    created = track(None, body, shape=POD, blank=BLANK_POD, reset=("status", "spec.containers"))
     assert owners(created) == {}
 
 
@@ -259,9 +261,8 @@ def test_paths_that_are_ignored_may_be_deep() -> None:
 
 
 def test_structs_of_built_in_kinds_are_there_from_the_start() -> None:
-    assert blank_object(POD) == {"metadata": {}, "spec": {}, "status": {}}
     body = {"metadata": {"name": "x"}, "spec": {"nodeName": "n"}}
-    assert owners(track(None, copied(body), shape=POD, blank=blank_object(POD))) == {"u1": {"f:spec": {"f:nodeName": {}}}}
+    assert owners(track(None, copied(body), shape=POD, blank=BLANK_POD)) == {"u1": {"f:spec": {"f:nodeName": {}}}}
     assert owners(track(None, copied(body), shape=PROBE, blank={})) == {"u1": {"f:spec": {".": {}, "f:nodeName": {}}}}
 
 
@@ -270,9 +271,9 @@ def test_a_manager_without_a_name_is_unknown() -> None:
 
 
 def test_a_subresource_has_its_own_entry() -> None:
-    old = track(None, pod({"name": "main"}), shape=POD, blank=blank_object(POD))
+    old = track(None, pod({"name": "main"}), shape=POD, blank=BLANK_POD)
     changed = merge(copied(old), {"status": {"phase": "Running"}})
-    changed = track(old, changed, shape=POD, blank=blank_object(POD), subresource="status", reset=("spec",))
+    changed = track(old, changed, shape=POD, blank=BLANK_POD, subresource="status", reset=("spec",))
     assert [entry.get("subresource", "") for entry in changed["metadata"]["managedFields"]] == ["", "status"]
 
 

@@ -7,8 +7,6 @@ may be secret.
 """
 
 import json
-from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from applecart.embedded.field_errors import quoted
@@ -16,14 +14,13 @@ from applecart.embedded.patching.field_set import NOTHING, FieldSet, Path, eleme
 from applecart.embedded.patching.managed_fields import (
     APPLY,
     NEVER_OWNED,
-    NO_MEMBERS,
     UPDATE,
     Entries,
     ManagerEntry,
     Owner,
+    Writer,
     after_losses,
     after_update,
-    comparable,
     entries_or_none,
     managed_fields_of,
     reset_fields,
@@ -57,10 +54,6 @@ def find_conflicts(entries: Entries, changes: Changes, applier: Owner) -> list[C
         return []
     others = sorted((owner for owner in entries if owner != applier), key=lambda owner: owner.identifier)
     return [Conflict(owner, path) for owner in others for path in (entries[owner].fields & taken).paths()]
-
-
-def conflicts_beyond(conflicts: list[Conflict], allowed: FieldSet) -> list[Conflict]:
-    return [conflict for conflict in conflicts if conflict.path not in allowed]
 
 
 def refuse_conflicts(conflicts: list[Conflict]) -> Refusal:
@@ -212,56 +205,41 @@ BEFORE_FIRST_APPLY = "before-first-apply"  # owns what was there when tracking b
 
 
 @refuses_deep_nesting
-def apply(
-    live: dict[str, Any] | None,
-    applied: Any,
-    *,
-    shape: Shape,
-    manager: str,
-    force: bool,
-    api_version: str,
-    subresource: str,
-    now: datetime,
-    reset: tuple[str, ...] = (),
-    blank: Mapping[str, Any] = NO_MEMBERS,
-) -> dict[str, Any]:
-    """The object after the apply, with its `managedFields`; the caller decodes, defaults and validates it.
-
-    `reset` and `blank` are as for `track_update`.
-    """
+def apply(live: dict[str, Any] | None, applied: Any, writer: Writer, *, force: bool) -> dict[str, Any]:
+    """The object after the apply, with its `managedFields`; the caller decodes, defaults and validates it."""
     if type(applied) is not dict:
         place = "Go value of type map[string]interface {}"
         text = f"error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {json_type(applied)} into {place}"
         raise bad_request(f"error decoding YAML: {text}")
+    shape, api_version = writer.shape, writer.api_version
     refuse_unless_appliable(applied, live, shape, api_version)
-    before = comparable(live, blank)
-    ignored = reset_fields(reset)
     entries = entries_or_none(managed_fields_of(live))
     if not entries:
-        presence = changes_between(comparable(None, blank), before, shape).without(ignored)
-        entries = after_update({}, presence, Owner(BEFORE_FIRST_APPLY, UPDATE, api_version, subresource), api_version, now)
+        before_us = Owner(BEFORE_FIRST_APPLY, UPDATE, api_version, writer.subresource)
+        entries = after_update({}, writer.changes(None, live), before_us, writer.now)
 
-    applier = Owner(manager, APPLY, "", subresource)
+    applier = Owner(writer.manager, APPLY, "", writer.subresource)
     last = entries[applier].fields if applier in entries else NOTHING
     time = entries[applier].time if applier in entries else ""
-    wanted = fields_in(applied, shape).without_subtrees(ignored)
+    wanted = fields_in(applied, shape).without_subtrees(reset_fields(writer.reset))
     entries[applier] = ManagerEntry(wanted, api_version, time)
     result = _given_up(combined(_unmanaged(live), applied, shape), last, entries, shape)
 
-    after = comparable(result, blank)
-    changes = changes_between(before, after, shape).without(ignored)
+    changes = writer.changes(live, result)
     conflicts = [] if force else find_conflicts(entries, changes, applier)
-    if conflicts and manager == TAKEN_OVER_BY:
-        conflicts = conflicts_beyond(conflicts, taken_over(live, shape, api_version))
+    if conflicts and writer.manager == TAKEN_OVER_BY:
+        allowed = taken_over(live, shape, api_version)
+        conflicts = [conflict for conflict in conflicts if conflict.path not in allowed]
     if conflicts:
         raise refuse_conflicts(conflicts)
 
     del entries[applier]
     entries = after_losses(entries, changes.taken, changes.removed)
-    owned = wanted - NEVER_OWNED
-    if owned:
-        entries[applier] = ManagerEntry(owned, api_version, time if live is not None and same(before, after) else stamp(now))
-    if manager == TAKEN_OVER_BY:
+    if owned := wanted - NEVER_OWNED:
+        everywhere = writer._replace(reset=())
+        is_same = live is not None and same(everywhere.comparable(live), everywhere.comparable(result))
+        entries[applier] = ManagerEntry(owned, api_version, time if is_same else stamp(writer.now))
+    if writer.manager == TAKEN_OVER_BY:
         keep_last_applied(result, applied)
     return _managed(result, entries)
 

@@ -225,9 +225,6 @@ class FieldSet:
         }
         return FieldSet(self.members - other.members, _filled(children))
 
-    def below(self, element: Element) -> "FieldSet":
-        return self.children.get(element, NOTHING)
-
     def paths(self) -> Iterator[Path]:
         """Each field, in the order in which messages list them: a level's own members before what is below."""
         yield from ((element,) for element in _in_order(self.members))

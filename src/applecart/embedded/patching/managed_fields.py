@@ -173,41 +173,57 @@ NEVER_OWNED = FieldSet(
 )
 
 
-@refuses_deep_nesting
-def track_update(
-    old: dict[str, Any] | None,
-    new: dict[str, Any],
-    *,
-    shape: Shape,
-    manager: str,
-    api_version: str,
-    subresource: str,
-    now: datetime,
-    reset: tuple[str, ...] = (),
-    blank: Mapping[str, Any] = NO_MEMBERS,
-) -> None:
-    """Sets `metadata.managedFields` of the new object.
+class Writer(NamedTuple):
+    """Who writes, and what to know of the kind and the endpoint."""
 
-    `reset` are paths the endpoint ignores (`status`, `metadata.labels`). `blank` is an object of the kind in which nothing is
-    set: built-in kinds always have some members (`{"spec": {"containers": None}}`, or about that: `blank_object`).
-    """
+    manager: str
+    shape: Shape
+    api_version: str
+    now: datetime
+    subresource: str = ""
+    reset: tuple[str, ...] = ()  # paths the endpoint ignores (`status`, `metadata.labels`)
+    # An object in which nothing is set: built-in kinds always have some members (`{"spec": {"containers": None}}`).
+    blank: Mapping[str, Any] = NO_MEMBERS
+
+    def changes(self, old: dict[str, Any] | None, new: dict[str, Any] | None) -> Changes:
+        """What a write does to an object, as far as the endpoint lets it."""
+        changes = changes_between(self.comparable(old), self.comparable(new), self.shape)
+        return changes.without(reset_fields(self.reset))
+
+    def comparable(self, obj: dict[str, Any] | None) -> dict[str, Any]:
+        """An object as ownership sees it: without managedFields, without whole parts that the endpoint ignores, and with what
+        all objects of its kind have."""
+        content = dict(obj) if obj else {}
+        for name, value in self.blank.items():
+            if content.get(name) is None:
+                content[name] = value
+        for name in self.reset:
+            content.pop(name, None)
+        metadata = content.get("metadata")
+        if type(metadata) is dict and "managedFields" in metadata:
+            content["metadata"] = {name: value for name, value in metadata.items() if name != "managedFields"}
+        return content
+
+
+@refuses_deep_nesting
+def track_update(old: dict[str, Any] | None, new: dict[str, Any], writer: Writer) -> None:
+    """Sets `metadata.managedFields` of the new object."""
     metadata = new.get("metadata")
     if type(metadata) is not dict:
         return
     stored = managed_fields_of(old)
     sent = metadata.pop("managedFields", None)
     known = entries_or_none(stored)
-    entries = known if subresource or sent == stored else _sent_or(sent, known)
+    entries = known if writer.subresource or sent == stored else _sent_or(sent, known)
     if not entries and old is not None:
         return  # whoever clears the owners of an object ends the tracking, until somebody applies
-    changes = changes_between(comparable(old, blank, reset), comparable(new, blank, reset), shape)
-    owner = Owner(manager or UNNAMED, UPDATE, api_version, subresource)
-    after = after_update(entries, changes.without(reset_fields(reset)), owner, api_version, now)
+    owner = Owner(writer.manager or UNNAMED, UPDATE, writer.api_version, writer.subresource)
+    after = after_update(entries, writer.changes(old, new), owner, writer.now)
     if after:
         metadata["managedFields"] = stored if after == known else write_entries(after, as_text=True)
 
 
-def after_update(entries: Entries, changes: Changes, owner: Owner, api_version: str, now: datetime) -> Entries:
+def after_update(entries: Entries, changes: Changes, owner: Owner, now: datetime) -> Entries:
     """Who owns what once the owner has made these changes."""
     lost = changes.taken
     taken = lost - NEVER_OWNED
@@ -216,7 +232,7 @@ def after_update(entries: Entries, changes: Changes, owner: Owner, api_version: 
     result = after_losses({one: entry for one, entry in entries.items() if one != owner}, lost, changes.removed)
     # Taking again what one has is no change of the set, whose text then stays.
     before = entries[owner].fields - changes.removed - (lost - taken) if owner in entries else NOTHING
-    result[owner] = ManagerEntry(before | taken, api_version, stamp(now))
+    result[owner] = ManagerEntry(before | taken, owner.api_version, stamp(now))
     return cap_updaters(result)
 
 
@@ -255,23 +271,3 @@ def _is_blank(entry: Any) -> bool:
 @lru_cache(maxsize=64)
 def reset_fields(paths: tuple[str, ...]) -> FieldSet:
     return FieldSet.of(tuple(map(field, path.split("."))) for path in paths)
-
-
-def blank_object(shape: Shape) -> dict[str, Any]:
-    """What every object of a built-in kind has: the structs at its top."""
-    return {name: {} for name, child in shape.fields.items() if child.sort == "struct"}
-
-
-def comparable(obj: dict[str, Any] | None, blank: Mapping[str, Any], reset: tuple[str, ...] = ()) -> dict[str, Any]:
-    """An object as ownership sees it: without managedFields, without whole parts that the endpoint ignores, and with what all
-    objects of its kind have."""
-    content = dict(obj) if obj else {}
-    for name, value in blank.items():
-        if content.get(name) is None:
-            content[name] = value
-    for name in reset:
-        content.pop(name, None)
-    metadata = content.get("metadata")
-    if type(metadata) is dict and "managedFields" in metadata:
-        content["metadata"] = {name: value for name, value in metadata.items() if name != "managedFields"}
-    return content

@@ -1,14 +1,14 @@
 """Who owns which field, as far as the handlers have to know it: the manager of a request, and what an endpoint ignores."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
-from applecart.api.meta import Resource
 from applecart.embedded.field_errors import FieldError, invalid, required
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.patching.apply import apply
-from applecart.embedded.patching.managed_fields import blank_object, track_update
+from applecart.embedded.patching.managed_fields import Writer, track_update
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.request import ApiRequest, invalid_options
 from applecart.embedded.structure.types import type_of
@@ -17,8 +17,6 @@ from applecart.embedded.structure.walk import zero_struct
 SERVER = "kube-apiserver"
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 LONGEST_BYTES = 128  # of a manager's name
-
-_blanks: dict[Resource, Mapping[str, Any]] = {}
 
 
 class Manager(NamedTuple):
@@ -48,17 +46,7 @@ def manager_of(request: ApiRequest, options: str, subresource: str = "", *, must
 
 def track(core: Core, kind: Kind, old: Document | None, document: Document, manager: Manager) -> None:
     """Record what an update or a creation took over."""
-    track_update(
-        old,
-        document,
-        shape=kind.shape,
-        manager=manager.name,
-        api_version=kind.resource.api_version,
-        subresource=manager.subresource,
-        now=core.clock.now(),
-        reset=reset_fields(kind, manager.subresource),
-        blank=blank_of(kind),
-    )
+    track_update(old, document, _writer(core, kind, manager))
 
 
 def track_own(core: Core, kind: Kind, old: Document | None, document: Document) -> None:
@@ -78,29 +66,20 @@ def track_definition(core: Core, kind: Kind, old: Document | None, document: Doc
 
 def applied_to(core: Core, kind: Kind, live: Document | None, applied: Any, manager: Manager, *, force: bool) -> Document:
     """The object after a server-side apply, with its owners. Raises Refusal."""
-    return apply(
-        live,
-        applied,
-        shape=kind.shape,
-        manager=manager.name,
-        force=force,
-        api_version=kind.resource.api_version,
-        subresource=manager.subresource,
-        now=core.clock.now(),
-        reset=reset_fields(kind, manager.subresource),
-        blank=blank_of(kind),
-    )
+    return apply(live, applied, _writer(core, kind, manager), force=force)
 
 
-def blank_of(kind: Kind) -> Mapping[str, Any]:
-    """An object of the kind in which nothing is set: built-in kinds have some members even then."""
-    if kind.is_custom:
-        return {}
-    blank = _blanks.get(kind.resource)
-    if blank is None:
-        type = type_of(kind.resource.api_version, kind.resource.kind)
-        blank = _blanks[kind.resource] = zero_struct(type) if type else blank_object(kind.shape)
-    return blank
+def _writer(core: Core, kind: Kind, manager: Manager) -> Writer:
+    blank = {} if kind.is_custom else _blank_of(kind.resource.api_version, kind.resource.kind)
+    reset = reset_fields(kind, manager.subresource)
+    return Writer(manager.name, kind.shape, kind.resource.api_version, core.clock.now(), manager.subresource, reset, blank)
+
+
+@cache
+def _blank_of(api_version: str, kind: str) -> Mapping[str, Any]:
+    type = type_of(api_version, kind)
+    assert type is not None, f"{kind} has no type"
+    return zero_struct(type)
 
 
 def reset_fields(kind: Kind, subresource: str) -> tuple[str, ...]:

@@ -32,14 +32,14 @@ up: $(VENV)/ready-to-run ## run applecart with its own Kubernetes API until Ctrl
 	@$(BIN)/applecart up $(UP)
 
 test: check ## check, then every test that needs no Kubernetes
-	$(BIN)/pytest -n auto -m "not kubernetes and not soak"
+	$(BIN)/pytest -n auto --dist worksteal -m "not kubernetes and not soak"
 
 test-kubernetes: $(VENV)/ready-to-develop kube-binaries ## the tests on a real kube-apiserver (KUBE=1.33 for the oldest we support)
 	$(BIN)/pytest -n 2 -m "kubernetes and not soak"
 
 soak: $(VENV)/ready-to-develop kube-binaries ## every test at full length with fresh examples, on a real kube-apiserver too (SEED=n repeats one)
 	failed=0; \
-	$(BIN)/pytest -n auto -m "not kubernetes" $(SOAK) || failed=1; \
+	$(BIN)/pytest -n auto --dist worksteal -m "not kubernetes" $(SOAK) || failed=1; \
 	$(BIN)/pytest -n 2 -m kubernetes $(SOAK) || failed=1; \
 	exit $$failed
 

@@ -31,7 +31,7 @@ from applecart.kube.informer import Informer, Tuning
 from applecart.kube.patch import Merge
 from applecart.sim.wire import ChaosProxy
 from applecart.sim.wire_faults import Answer, Cut, Delay, Duplicate, HalfClose, LoseAnswer, RandomPlan, Stall
-from tests.embedded.server.power_cut_nursery import Nursery, nursery
+from tests.embedded.server.power_cut_servers import Nursery, nursery
 from tests.kube.chaos_history import History, state_of
 from tests.kube.objects import config_map
 from tests.soak import seeds, soaks

@@ -19,7 +19,7 @@ from applecart.kube.connect import connect
 from applecart.kube.informer import Informer, Tuning
 from tests.embedded.server.power_cut_clients import NAMESPACE, Writer, follow, listed
 from tests.embedded.server.power_cut_ledger import GONE, Ledger
-from tests.embedded.server.power_cut_nursery import nursery
+from tests.embedded.server.power_cut_servers import nursery
 from tests.kube.chaos_history import History, state_of
 from tests.soak import seeds, soaks
 

@@ -16,7 +16,7 @@ from applecart.tart.this_mac import ThisMac
 from tests.embedded.relay.remote_command import RemoteCommand
 from tests.embedded.relay.stage import HOST, NODE, Trust, session_to
 from tests.kube.embedded_api import serving
-from tests.kubelet.serve.guests_here import CommandsHere, GuestsHere
+from tests.kubelet.serve.local_guests import CommandsHere, GuestsHere
 from tests.kubelet.serve.spdy_client import SpdyCommand
 from tests.kubelet.serve.test_callers import Counted
 

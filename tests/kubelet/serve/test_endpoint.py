@@ -23,7 +23,7 @@ from applecart.observe.connection_limit import CONNECTIONS
 from applecart.tart.this_mac import ThisMac
 from tests.embedded.relay.stage import HOST, NODE, Trust, session_to
 from tests.kubelet.serve.agent_stage import AgentStage, agent_stage
-from tests.kubelet.serve.guests_here import print_to, say_in
+from tests.kubelet.serve.local_guests import print_to, say_in
 from tests.kubelet.serve.test_access import allow
 from tests.kubelet.serve.test_callers import service_account_token
 

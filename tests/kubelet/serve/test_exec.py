@@ -19,7 +19,7 @@ from applecart.tart.failures import VmNotRunning
 from applecart.tart.mac import Session
 from tests.embedded.relay.remote_command import RemoteCommand
 from tests.kubelet.serve.agent_stage import ALL, V4, V5, AgentStage, agent_stage
-from tests.kubelet.serve.guests_here import print_to
+from tests.kubelet.serve.local_guests import print_to
 from tests.kubelet.serve.spdy_client import SpdyCommand
 
 pytestmark = pytest.mark.real_time

@@ -16,7 +16,7 @@ from applecart.embedded.trust.pki import write_kubeconfig
 from applecart.sim.node_agent import NodeAgent
 from tests.embedded.relay.stage import NODE, Stage, our_api, session_to
 from tests.kubelet.serve.agent_stage import AgentStage, agent_stage
-from tests.kubelet.serve.guests_here import print_to, say_in
+from tests.kubelet.serve.local_guests import print_to, say_in
 
 pytestmark = pytest.mark.kubernetes
 

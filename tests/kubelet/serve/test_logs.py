@@ -15,7 +15,7 @@ from applecart.kubelet.serve.log_files import MOST_BYTES
 from applecart.kubelet.serve.log_options import LogOptions
 from applecart.kubelet.serve.logs import LOOK_S, NoLog, open_log
 from applecart.secrets import Secret
-from tests.kubelet.serve.guests_here import GuestsHere, print_to, say_in
+from tests.kubelet.serve.local_guests import GuestsHere, print_to, say_in
 from tests.virtual_time import elapse
 
 PASSWORD = "correct-horse-battery"

@@ -16,7 +16,7 @@ from applecart.kubelet.serve.guests import State
 from applecart.kubelet.serve.stats import ANSWER_S, FRESH_S, Stats
 from applecart.kubelet.serve.usage import PS
 from applecart.tart.mac import Ended, Mac, Session
-from tests.kubelet.serve.guests_here import GuestsHere
+from tests.kubelet.serve.local_guests import GuestsHere
 from tests.virtual_time import elapse
 
 

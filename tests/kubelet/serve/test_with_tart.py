@@ -18,7 +18,7 @@ from applecart.kubelet.serve.terminal import Streams
 from applecart.sim.mac import SimulatedMac
 from applecart.tart.driver import Tart
 from applecart.tart.run_options import RunOptions
-from tests.kubelet.serve.guests_here import GuestsHere
+from tests.kubelet.serve.local_guests import GuestsHere
 from tests.kubelet.serve.pages import Ports
 from tests.virtual_time import elapse
 

@@ -14,7 +14,7 @@ from applecart.sim.mac import SimulatedMac
 from applecart.sim.tart.guest_life import read_running
 from applecart.sim.tart.store import exists, read_config
 from applecart.tart.running import running_vms
-from tests.sim.tart.both_ways import SimTart, in_process
+from tests.sim.tart.sim_tart import SimTart, in_process
 
 NAMES = ("golden", "a", "b", "c")
 IMAGES = ("ghcr.io/acme/macos:1", "ghcr.io/acme/macos:2")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from applecart.clock import VirtualClock, run_virtual
 from applecart.sim.tart.arguments import VERBS, Arguments, parse
 from applecart.sim.tart.refusals import Refused
-from tests.sim.tart.both_ways import in_process
+from tests.sim.tart.sim_tart import in_process
 
 OPTIONS = sorted({option for verb in VERBS.values() for option in verb.flags | verb.values})
 WORDS = st.sampled_from(

@@ -15,7 +15,7 @@ from applecart.sim.tart.host_facts import HostFacts
 from applecart.sim.tart.store import Store, read_config
 from applecart.tart.mac import Ended, RunEnd
 from applecart.tart.running import running_vms
-from tests.sim.tart.both_ways import IMAGE, SimTart, in_process
+from tests.sim.tart.sim_tart import IMAGE, SimTart, in_process
 
 REFUSED = [
     # argv, code, what it says

@@ -14,7 +14,7 @@ import pytest
 from applecart.errors import DeadlineExceeded
 from applecart.sim.tart.registry import Registry
 from applecart.tart.this_mac import ThisMac
-from tests.sim.tart.both_ways import EXECUTABLE, IMAGE, SimTart, end_vms, executable
+from tests.sim.tart.sim_tart import EXECUTABLE, IMAGE, SimTart, end_vms, executable
 from tests.sim.tart.test_cli import (  # noqa: F401 (the same tests with another fixture)
     test_a_crash_of_the_guest_is_told_by_words_only,
     test_a_guest_reads_its_environment_and_leaves_its_exit_code_and_log,

@@ -16,7 +16,7 @@ from applecart.sim.mac import SimulatedMac
 from applecart.sim.tart.arguments import VERBS
 from applecart.sim.tart.faults import PROGRAMS
 from applecart.sim.tart.json_file import save
-from tests.sim.tart.both_ways import SimTart, in_process
+from tests.sim.tart.sim_tart import SimTart, in_process
 from tests.virtual_time import elapse
 
 

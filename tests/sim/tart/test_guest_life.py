@@ -14,7 +14,7 @@ from applecart.sim.tart.json_file import save
 from applecart.sim.tart.locks import Lock
 from applecart.sim.tart.store import DISK
 from applecart.tart.mac import Ended
-from tests.sim.tart.both_ways import SimTart, in_process
+from tests.sim.tart.sim_tart import SimTart, in_process
 from tests.virtual_time import elapse
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from applecart.clock import Clock
 from applecart.sim.mac import SimulatedMac
-from tests.sim.tart.both_ways import SimTart, in_process
+from tests.sim.tart.sim_tart import SimTart, in_process
 from tests.virtual_time import elapse
 
 

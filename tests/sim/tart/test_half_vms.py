@@ -18,7 +18,7 @@ from applecart.tart.driver import Tart
 from applecart.tart.failures import TartFailed, VmMissing
 from applecart.tart.mac import Ended
 from applecart.tart.marks import MARK_FILE
-from tests.sim.tart.both_ways import SimTart, in_process
+from tests.sim.tart.sim_tart import SimTart, in_process
 from tests.virtual_time import elapse
 
 MISSING_FILES = b"VM is missing some of its files (config.json, disk.img or nvram.bin)\n"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from applecart.clock import Clock
 from applecart.sim.mac import SimulatedMac
 from applecart.sim.tart.leases import LEASE_S, Leases, read_leases, write_leases
-from tests.sim.tart.both_ways import in_process
+from tests.sim.tart.sim_tart import in_process
 from tests.virtual_time import elapse
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -17,7 +17,6 @@ LABELS = {
     "Secret": "secrets",
     "ConfigMap": "configmaps",
     "ServiceAccount": "serviceaccounts",
-    "PersistentVolume": "persistentvolumes",
     "Role": f"roles.{GROUP}",
     "ClusterRole": f"clusterroles.{GROUP}",
     "RoleBinding": f"rolebindings.{GROUP}",

@@ -8,7 +8,7 @@ from applecart.embedded.auth.node_authorizer import NodeAuthorizer, NodeGraph
 from applecart.embedded.auth.pod_references import MIRROR_ANNOTATION, references
 from applecart.embedded.auth.untyped import Document
 from applecart.embedded.auth.user import NODES, User
-from tests.embedded.auth.objects_in_memory import ObjectsInMemory, asks, asks_path, node_user, plain, pod, user
+from tests.embedded.auth.objects_in_memory import ObjectsInMemory, asks, asks_path, node_user, pod, user
 from tests.embedded.auth.test_roles import JSON
 
 FULL = pod(
@@ -64,15 +64,6 @@ def test_the_node_of_a_pod_reads_what_it_refers_to_and_other_nodes_do_not() -> N
     assert not graph.reads("mac-3", "secrets", "ns", "key")
     assert not graph.reads("mac-1", "secrets", "other", "key")
     assert not graph.reads("mac-1", "configmaps", "ns", "key")
-
-
-def test_a_volume_is_read_through_its_claim() -> None:
-    claimed = plain("PersistentVolume", "", "pv", spec={"claimRef": {"namespace": "ns", "name": "disk"}})
-    loose = plain("PersistentVolume", "", "loose", spec={})
-    graph = NodeGraph(ObjectsInMemory(FULL, claimed, loose))
-    assert graph.reads("mac-1", "persistentvolumes", "", "pv")
-    assert not graph.reads("mac-1", "persistentvolumes", "", "loose")
-    assert not graph.reads("mac-1", "persistentvolumes", "", "absent")
 
 
 def test_access_ends_with_the_last_pod_that_refers_to_the_object() -> None:

@@ -12,14 +12,13 @@ from collections.abc import Callable
 
 from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.bootstrap_policy import NODE_RULES
-from applecart.embedded.auth.pod_references import CLAIMS, PODS, Reference, is_mirror, references
+from applecart.embedded.auth.pod_references import PODS, Reference, is_mirror, references
 from applecart.embedded.auth.rbac import ALLOWED, NO_OPINION, Decision
 from applecart.embedded.auth.untyped import Document, mapping, name_of, namespace_of, text
 from applecart.embedded.auth.user import User
 from applecart.embedded.reader import Reader
 from applecart.embedded.selectors import required_values
 
-PERSISTENT_VOLUMES = "persistentvolumes"
 NEVER = -1  # a revision that no store has
 
 
@@ -36,8 +35,6 @@ class NodeGraph:
         readable = self._nodes.get(node)
         if readable is None:
             return False
-        if label == PERSISTENT_VOLUMES:
-            return self._claim_of(name) in readable
         return (label, namespace, name) in readable
 
     def on_change(self, label: str, old: Document | None, new: Document | None) -> None:
@@ -86,12 +83,6 @@ class NodeGraph:
                 del readable[reference]
         if not readable:
             del self._nodes[node]
-
-    def _claim_of(self, volume: str) -> Reference:
-        """The claim that a persistent volume is bound to."""
-        found = self._reader.get(PERSISTENT_VOLUMES, "", volume)
-        claim = mapping(mapping(mapping(found).get("spec")).get("claimRef"))
-        return CLAIMS, text(claim.get("namespace")), text(claim.get("name"))
 
 
 LEASE_NAMESPACE = "kube-node-lease"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from applecart.embedded.schema.extensions import duplicate_errors, embedded_errors, unknown_metadata
+from applecart.embedded.schema.extensions import duplicate_errors, embedded_errors, prune_metadata
 from applecart.embedded.schema.node import Node
 
 EMBEDDED = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
@@ -46,10 +46,10 @@ def test_good_identities_pass_with_or_without_a_name() -> None:
     assert embedded_errors(NODE, {"list": [GOOD, {**GOOD, "metadata": metadata}, {**GOOD, "metadata": {}}]}) == []
 
 
-def test_metadata_that_no_object_has_is_named() -> None:
+def test_metadata_that_no_object_has_is_named_and_removed() -> None:
     document = {"map": {"k": {**GOOD, "metadata": {"name": "a", "nmae": "b"}}}}
-    assert unknown_metadata(NODE, document, removes=False) == ["map.k.metadata.nmae"]
-    assert document["map"]["k"]["metadata"] == {"name": "a", "nmae": "b"}
+    assert prune_metadata(NODE, document) == ["map.k.metadata.nmae"]
+    assert document["map"]["k"]["metadata"] == {"name": "a"}
 
 
 SET = {"type": "array", "x-kubernetes-list-type": "set", "items": {"x-kubernetes-preserve-unknown-fields": True}}

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -63,7 +64,7 @@ def test_unknown_fields_are_named_as_on_a_real_server(real: RealDefinitions, kub
     for case in cases:
         obj = resource("creations", case.name, spec={case.name: case.value}, extra={"x": 1})
         _, answer = real.create("creations", obj, "&fieldValidation=Strict")
-        paths = ", ".join(f'unknown field "{path}"' for path in schema.unknown_fields(obj))
+        paths = ", ".join(f'unknown field "{path}"' for path in schema.prune(deepcopy(obj)))
         assert answer["message"].endswith(f"strict decoding error: {paths}"), case.name
 
 

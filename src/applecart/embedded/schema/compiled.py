@@ -13,9 +13,9 @@ from applecart.embedded.field_errors import FieldError
 from applecart.embedded.refusals import bad_request
 from applecart.embedded.schema.budget import OF_AN_OBJECT, OverBudget, budget
 from applecart.embedded.schema.checking import UNRELATED, schema_errors
-from applecart.embedded.schema.extensions import duplicate_errors, embedded_errors, unknown_metadata
+from applecart.embedded.schema.extensions import duplicate_errors, embedded_errors, prune_metadata
 from applecart.embedded.schema.node import Node, Schema, fresh
-from applecart.embedded.schema.normalizing import fill_defaults, unknown_fields
+from applecart.embedded.schema.normalizing import fill_defaults, prune
 from applecart.embedded.shape import SCALAR, UNTYPED, ListType, Shape
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ class CompiledSchema:
         self.root = Node(schema)
         self._rules = rules_of(self.root)
 
-    def unknown_fields(self, document: Document) -> list[str]:
-        """Paths the schema does not know, for strict decoding and warnings."""
-        return self._unknown(document, removes=False)
-
     def prune(self, document: Document) -> list[str]:
         """Removes what the schema does not know; returns the paths."""
-        return self._unknown(document, removes=True)
+        try:
+            gone = prune(self.root, document)
+            return sorted(gone + prune_metadata(self.root, document)) if self.root.has_embedded else gone
+        except RecursionError:
+            raise bad_request(TOO_DEEP) from None
 
     def default(self, document: Document, *, keeps_nulls: bool = False) -> None:
         try:
@@ -81,15 +81,6 @@ class CompiledSchema:
 
     def shape(self) -> Shape:
         return shape_of_schema(self.root)
-
-    def _unknown(self, document: Document, *, removes: bool) -> list[str]:
-        try:
-            found = unknown_fields(self.root, document, removes=removes)
-            if self.root.has_embedded:
-                found = sorted(found + unknown_metadata(self.root, document, removes=removes))
-            return found
-        except RecursionError:
-            raise bad_request(TOO_DEEP) from None
 
     def _completed(self, found: list[FieldError], document: Document, old: Any) -> list[FieldError]:
         duplicates = duplicate_errors(self.root, document)

@@ -73,8 +73,8 @@ def embedded_errors(node: Node | None, value: Any, path: str = "") -> list[Field
     return found
 
 
-def unknown_metadata(node: Node | None, value: Any, *, removes: bool, path: str = "") -> list[str]:
-    """Paths of metadata fields of embedded resources that no object has."""
+def prune_metadata(node: Node | None, value: Any, path: str = "") -> list[str]:
+    """Removes metadata fields of embedded resources that no object has; gives the paths."""
     if node is None or not node.has_embedded:
         return []
     found: list[str] = []
@@ -83,13 +83,13 @@ def unknown_metadata(node: Node | None, value: Any, *, removes: bool, path: str 
         if node.is_embedded and type(meta) is dict:
             gone = [name for name in meta if name not in META_NAMES]
             found += [f"{path}.metadata.{name}" for name in gone]
-            for name in gone if removes else ():
+            for name in gone:
                 del meta[name]
         for name, member in value.items():
-            found += unknown_metadata(node.child(name), member, removes=removes, path=f"{path}.{name}" if path else name)
+            found += prune_metadata(node.child(name), member, f"{path}.{name}" if path else name)
     elif type(value) is list:
         for index, item in enumerate(value):
-            found += unknown_metadata(node.items, item, removes=removes, path=f"{path}[{index}]")
+            found += prune_metadata(node.items, item, f"{path}[{index}]")
     return found
 
 

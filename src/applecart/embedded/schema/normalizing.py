@@ -10,14 +10,14 @@ from typing import Any
 from applecart.embedded.schema.node import META_FIELDS, Node, fresh
 
 
-def unknown_fields(root: Node, document: dict[str, Any], *, removes: bool) -> list[str]:
-    """Paths of what the schema does not know, sorted; with `removes` they are gone afterwards."""
-    return sorted(_of_object(document, root, removes, keeps_unknown=root.preserves_unknown, keeps_meta=True))
+def prune(root: Node, document: dict[str, Any]) -> list[str]:
+    """Removes what the schema does not know; gives the paths, sorted."""
+    return sorted(_of_object(document, root, keeps_unknown=root.preserves_unknown, keeps_meta=True))
 
 
-def _of_value(value: Any, node: Node | None, removes: bool, keeps_unknown: bool) -> list[str]:
+def _of_value(value: Any, node: Node | None, keeps_unknown: bool) -> list[str]:
     if type(value) is dict:
-        return _of_object(value, node, removes, keeps_unknown, keeps_meta=node is not None and node.is_embedded)
+        return _of_object(value, node, keeps_unknown, keeps_meta=node is not None and node.is_embedded)
     items = node.items if node is not None else None
     if type(value) is not list or (keeps_unknown and items is None):
         return []
@@ -26,14 +26,14 @@ def _of_value(value: Any, node: Node | None, removes: bool, keeps_unknown: bool)
     keeps_unknown = keeps_unknown or (items is not None and items.preserves_unknown)
     for index, item in enumerate(value):
         if type(item) is dict or type(item) is list:
-            found += [f"[{index}]{_joint(path)}" for path in _of_value(item, items, removes, keeps_unknown)]
+            found += [f"[{index}]{_joint(path)}" for path in _of_value(item, items, keeps_unknown)]
     return found
 
 
-def _of_object(value: dict[str, Any], node: Node | None, removes: bool, keeps_unknown: bool, keeps_meta: bool) -> list[str]:
+def _of_object(value: dict[str, Any], node: Node | None, keeps_unknown: bool, keeps_meta: bool) -> list[str]:
     if node is None:
         found = [] if keeps_unknown else list(value)
-        if removes and not keeps_unknown:
+        if not keeps_unknown:
             value.clear()
         return found
     found, gone = [], []
@@ -45,12 +45,11 @@ def _of_object(value: dict[str, Any], node: Node | None, removes: bool, keeps_un
             if not keeps_unknown:
                 gone.append(name)
         elif type(member) is dict or type(member) is list:
-            below = _of_value(member, known, removes, known is not None and known.preserves_unknown)
+            below = _of_value(member, known, known is not None and known.preserves_unknown)
             if below:
                 found += [f"{name}{_joint(path)}" for path in below]
-    if removes:
-        for name in gone:
-            del value[name]
+    for name in gone:
+        del value[name]
     return found + gone
 
 

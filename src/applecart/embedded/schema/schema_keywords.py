@@ -13,7 +13,7 @@ from applecart.embedded.schema.checking import same, schema_errors
 from applecart.embedded.schema.compiled import rules_of
 from applecart.embedded.schema.extensions import embedded_errors
 from applecart.embedded.schema.node import META_FIELDS, BadPath, Node, Schema, follow, fresh
-from applecart.embedded.schema.normalizing import unknown_fields
+from applecart.embedded.schema.normalizing import prune
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
@@ -258,7 +258,7 @@ def _of_default(node: Node, value: Any, path: str) -> list[FieldError]:
     found = []
     if node.default is not None and type(value) is dict and not node.preserves_unknown:
         pruned = fresh(node.default)
-        unknown_fields(node, pruned, removes=True) if not node.is_embedded else None
+        prune(node, pruned) if not node.is_embedded else None
         kept_meta = not node.is_embedded and any(name in value and node.child(name) is None for name in META_FIELDS)
         if not same(pruned, value) or kept_meta:
             found.append(invalid(path, value, "must not have unknown fields"))

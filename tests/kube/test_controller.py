@@ -4,29 +4,76 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from applecart.api.core import ConfigMap
-from applecart.api.meta import Key, ObjectMeta
-from applecart.api.pods import Pod
+from applecart.api.meta import Key, ObjectMeta, OwnerReference
+from applecart.api.pods import Pod, PodStatus
 from applecart.clock import Clock
 from applecart.embedded.server.server import RunningApi
 from applecart.errors import BadInput, Transient
+from applecart.kube.cache import Change
 from applecart.kube.client import Client
-from applecart.kube.controller import Controller
+from applecart.kube.controller import DONE, WAIT, Controller, Outcome, Result, again_in, appeared_or_went, beyond_status
 from applecart.kube.errors import Conflict, Status
 from applecart.kube.informer import Informer
 from applecart.kube.patch import Merge
-from applecart.kube.predicates import appeared_or_went
-from applecart.kube.results import DONE, WAIT, Outcome, Result, again_in
 from applecart.kube.workqueue import WorkQueue
 from tests.kube.objects import pod
 from tests.virtual_time import elapse
 
+OLD = ConfigMap(metadata=ObjectMeta(name="a", namespace="test", uid="uid-1", generation=3, resource_version="7"))
+OWNER = OwnerReference(api_version="v1", kind="Node", name="n", uid="uid-2")
+
 Script = Callable[[str], Awaitable[Result]]
+
+
+def with_metadata(**changes: object) -> ConfigMap:
+    return msgspec.structs.replace(OLD, metadata=msgspec.structs.replace(OLD.metadata, resource_version="8", **changes))
+
+
+def change(old: ConfigMap | None, new: ConfigMap | None) -> Change[ConfigMap]:
+    return Change(OLD.key, old, new)
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        with_metadata(generation=4),
+        with_metadata(labels={"x": "1"}),
+        with_metadata(annotations={"x": "1"}),
+        with_metadata(finalizers=("example.com/guard",)),
+        with_metadata(owner_references=(OWNER,)),
+        with_metadata(deletion_timestamp=datetime(2026, 3, 1, tzinfo=UTC)),
+    ],
+)
+def test_whatever_a_decision_may_depend_on_is_beyond_the_status(new: ConfigMap) -> None:
+    assert beyond_status(change(OLD, new))
+    assert not appeared_or_went(change(OLD, new))
+
+
+def test_data_of_a_kind_without_a_status_is_beyond_it() -> None:
+    assert beyond_status(change(OLD, msgspec.structs.replace(with_metadata(), data={"k": "v"})))
+
+
+def test_a_status_is_not_beyond_itself() -> None:
+    old = Pod(metadata=OLD.metadata)
+    new = msgspec.structs.replace(old, status=PodStatus(phase="Running"))
+    assert not beyond_status(Change(OLD.key, old, new))
+
+
+def test_a_new_revision_alone_is_a_status() -> None:
+    assert not beyond_status(change(OLD, with_metadata()))
+
+
+def test_an_object_that_appears_or_goes_is_never_spared() -> None:
+    for each in (change(None, OLD), change(OLD, None)):
+        assert beyond_status(each)
+        assert appeared_or_went(each)
 
 
 class Heard:

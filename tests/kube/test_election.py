@@ -19,7 +19,7 @@ from applecart.embedded.server.server import RunningApi
 from applecart.errors import BadInput
 from applecart.kube.client import Client
 from applecart.kube.election import STUCK_EXIT_CODE, Election, StuckWork, WorkEndedItself, unique_identity
-from applecart.kube.lease_decision import JITTER, Timing
+from applecart.kube.lease import JITTER, Timing
 from applecart.kube.patch import Merge
 from tests.kube.backends import Backend
 from tests.kube.embedded_api import serving

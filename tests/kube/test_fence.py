@@ -10,9 +10,8 @@ from applecart.clock import Clock, VirtualClock
 from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.election import Election
-from applecart.kube.fence import FencedTransport, NotLeading
 from applecart.kube.patch import Merge
-from applecart.kube.transport import Request
+from applecart.kube.transport import FencedTransport, NotLeading, Request
 
 KEY = Key("test", "provider")
 

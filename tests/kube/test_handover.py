@@ -8,12 +8,11 @@ from applecart.clock import Clock
 from applecart.embedded.server.server import RunningApi
 from applecart.errors import Transient
 from applecart.kube.client import Client
-from applecart.kube.controller import Controller
+from applecart.kube.controller import DONE, Controller, Result
 from applecart.kube.election import Election
 from applecart.kube.informer import Informer
-from applecart.kube.lease_decision import JITTER, Timing
+from applecart.kube.lease import JITTER, Timing
 from applecart.kube.patch import Merge
-from applecart.kube.results import DONE, Result
 from applecart.kube.workqueue import WorkQueue
 from tests.kube.backends import Backend
 from tests.kube.faults import FaultyTransport

@@ -15,9 +15,9 @@ from applecart.clock import Clock
 from applecart.embedded.server.server import RunningApi
 from applecart.errors import ControlPlaneFault
 from applecart.kube.client import Client
-from applecart.kube.fence import NotLeading
+from applecart.kube.controller import DONE, Result
 from applecart.kube.manager import RESTART, TASK_DOWN, WELL_AFTER_S, Manager
-from applecart.kube.results import DONE, Result
+from applecart.kube.transport import NotLeading
 from tests.kube.faults import FaultyTransport, Refused, always
 from tests.kube.objects import config_map
 from tests.virtual_time import elapse

@@ -21,13 +21,12 @@ from applecart.embedded.server.server import RunningApi
 from applecart.embedded.store.record import Change
 from applecart.errors import Unreachable
 from applecart.kube.client import Client
-from applecart.kube.controller import Controller
+from applecart.kube.controller import DONE, Controller, Result
 from applecart.kube.errors import NotFound
 from applecart.kube.informer import Informer, Tuning
 from applecart.kube.manager import Manager
 from applecart.kube.own_writes import PATIENCE_S, Behind, OwnWrites, target_of
 from applecart.kube.patch import Merge
-from applecart.kube.results import DONE, Result
 from applecart.kube.transport import READS, Request, Response, Stream, Transport
 from tests.kube.embedded_api import serving
 from tests.kube.faults import Cut, Ends, Fault, FaultyTransport, LaggingStream, Late, Lost, Refused, RepeatsLines, Says

@@ -5,8 +5,7 @@ from datetime import timedelta
 
 from applecart.clock import Clock
 from applecart.errors import Transient
-from applecart.kube.controller import Controller
-from applecart.kube.results import DONE, WAIT, Result, again_in
+from applecart.kube.controller import DONE, WAIT, Controller, Result, again_in
 from applecart.kube.runtime_metrics import ControllerMetrics, ElectionMetrics, RecorderMetrics, measured_queue
 from applecart.kube.workqueue import WorkQueue
 from applecart.observe.ages import Ages

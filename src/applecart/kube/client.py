@@ -20,10 +20,9 @@ from applecart.errors import ApplecartError, DeadlineExceeded, NeverSent
 from applecart.kube.backoff import retry_wait_s
 from applecart.kube.codec import ListPage, decoder, encode_object, list_decoder
 from applecart.kube.errors import ApiError, Expired, ServerFault, error_from_answer
-from applecart.kube.fence import NotLeading
 from applecart.kube.patch import Merge, Patch
 from applecart.kube.paths import collection_path, object_path
-from applecart.kube.transport import READS, Request, Response, Stream, Transport
+from applecart.kube.transport import READS, NotLeading, Request, Response, Stream, Transport
 
 K = TypeVar("K", bound=Object)
 

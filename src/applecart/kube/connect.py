@@ -10,8 +10,7 @@ from pathlib import Path
 
 from applecart.clock import Clock
 from applecart.errors import BadInput
-from applecart.kube.auth.context import Resolved, resolve
-from applecart.kube.auth.incluster import HOST_VARIABLE, SERVICE_ACCOUNT, in_cluster, is_in_cluster
+from applecart.kube.auth.context import HOST_VARIABLE, SERVICE_ACCOUNT, Resolved, in_cluster, is_in_cluster, resolve
 from applecart.kube.auth.kubeconfig import default_path, listed_paths, load
 from applecart.kube.http import HttpTransport
 

@@ -1,36 +1,102 @@
-"""The loop around a reconcile: take a key, reconcile it, decide when to look again.
+"""A reconcile's result, which changes are worth one, and the loop around it: take a key, reconcile it, plan the next look.
 
 Whatever a reconcile does, the loop goes on: an error becomes a class with its own backoff, an overrun is cancelled at its
 deadline and only its own key waits (I13), and what nobody foresaw is logged with its traceback once per distinct text. A
 controller may be stopped and run again, as leader election does: work that was cut off is queued again, and informers keep
 feeding the queue in between.
+
+`DONE` and `WAIT` both leave the next look to an event. They differ for the people who watch: a key that waits is a key that
+needs something from somebody else, so its age is exported and it is looked at again even when no event ever comes (I10).
 """
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterable
+from datetime import timedelta
+from enum import StrEnum
+from functools import cache
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from applecart.api.meta import Key, Object
+import msgspec
+
+from applecart.api.meta import Key, Object, ObjectMeta
 from applecart.clock import Clock
 from applecart.errors import ApplecartError, DeadlineExceeded
 from applecart.kube.backoff import failure_of
 from applecart.kube.cache import Change
 from applecart.kube.informer import Informer
 from applecart.kube.own_writes import OwnWrites
-from applecart.kube.predicates import beyond_status
-from applecart.kube.results import Outcome, Result
 from applecart.kube.workqueue import QueueClosed, WorkQueue
 from applecart.observe.logs import logger
 
-H = TypeVar("H", bound=Hashable)
 K = TypeVar("K", bound=Object)
+
+H = TypeVar("H", bound=Hashable)
 
 DEADLINE_S = 300.0  # a reconcile that converges a host sets its own; everything else is done in seconds
 LONGEST_WAIT_S = 1800.0  # a wait whose event was lost ends here (I10); two looks an hour cost nothing
 REMEMBERED_TEXTS = 500  # distinct tracebacks; a text with a changing number in it must not grow memory forever
 
+
 log = logger(__name__)
+
+
+class Outcome(StrEnum):
+    """How a reconcile ended; a label value. The failures among them match `applecart.kube.backoff.Failure`."""
+
+    DONE = "done"
+    WAIT = "wait"
+    AGAIN = "again"
+    OVERRUN = "overrun"
+    CONFLICT = "conflict"
+    TRANSIENT = "transient"
+    PERMANENT = "permanent"
+    UNEXPECTED = "unexpected"
+
+
+class Result(msgspec.Struct, frozen=True):
+    outcome: Outcome
+    after: timedelta = timedelta()
+
+
+DONE = Result(Outcome.DONE)
+
+WAIT = Result(Outcome.WAIT)
+
+
+def again_in(delay: timedelta) -> Result:
+    """Look at the key again after this time, or earlier when an event comes."""
+    return Result(Outcome.AGAIN, delay)
+
+
+def beyond_status(change: Change[K]) -> bool:
+    """More than the status changed: a controller that writes the status need not wake itself."""
+    if change.old is None or change.new is None:
+        return True
+    if _wanted(change.old.metadata) != _wanted(change.new.metadata):
+        return True
+    return any(getattr(change.old, name) != getattr(change.new, name) for name in _compared(type(change.new)))
+
+
+def appeared_or_went(change: Change[K]) -> bool:
+    return change.old is None or change.new is None
+
+
+@cache
+def _compared(kind: type[Object]) -> tuple[str, ...]:
+    """Kinds without a status subresource do not count generations, so their fields are looked at."""
+    return tuple(name for name in kind.__struct_fields__ if name not in ("metadata", "status"))
+
+
+def _wanted(metadata: ObjectMeta) -> tuple[object, ...]:
+    return (
+        metadata.generation,
+        metadata.deletion_timestamp,
+        metadata.labels,
+        metadata.annotations,
+        metadata.finalizers,
+        metadata.owner_references,
+    )
 
 
 class Overrun(DeadlineExceeded):

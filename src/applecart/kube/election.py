@@ -5,7 +5,7 @@ for anybody else. Work that will not end in that margin is the one thing electio
 the process ends at once (`end_process`), because a work task that ignores its cancellation would outlive any exception.
 
 Caches do not belong into the work: informers run outside, so that a standby is warm when its turn comes. Work that writes goes
-through `fence.py`, which also holds after the whole process stood still.
+through a `FencedTransport`, which also holds after the whole process stood still.
 """
 
 import asyncio
@@ -19,8 +19,7 @@ from applecart.api.meta import Key
 from applecart.clock import Clock
 from applecart.errors import ApplecartError, BadInput
 from applecart.kube.client import Client
-from applecart.kube.lease_decision import JITTER, Timing
-from applecart.kube.lease_hold import LeaseHold, Standing
+from applecart.kube.lease import JITTER, LeaseHold, Standing, Timing
 from applecart.observe.logs import logger
 
 LEAST_WAIT_S = 0.01  # a timer may fire a clock tick early; looking again at once would be a loop without rest

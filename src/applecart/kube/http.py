@@ -8,21 +8,25 @@ importing this module costs nothing.
 
 import asyncio
 import io
+import os
+import socket
+import ssl
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
+import aiohttp
 import msgspec
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.client_reqrep import ConnectionKey
 
 from applecart import __version__
 from applecart.clock import Clock
-from applecart.errors import Permanent, Unreachable
+from applecart.errors import ApplecartError, DeadlineExceeded, NeverSent, Permanent, Unreachable
 from applecart.kube.auth.credentials import NO_CREDENTIAL, ClientCertificate, Credential, Credentials
 from applecart.kube.auth.expiry import expires_at, spoken_age
-from applecart.kube.endpoint import Endpoint
-from applecart.kube.http_failures import explained
-from applecart.kube.proxy import proxy_for
-from applecart.kube.tls import speaks_tls, tls_context
+from applecart.kube.endpoint import Endpoint, proxy_for
+from applecart.kube.tls import speaks_tls, tls_context, tls_failure
 from applecart.kube.transport import Request, Response, Stream
 
 if TYPE_CHECKING:
@@ -36,6 +40,70 @@ MAX_BODY_BYTES = 512 << 20  # ten times a list of 10,000 Pods; beyond it somethi
 READ_BUFFER_BYTES = 1 << 18  # a burst of watch events arrives in one piece
 WHOLE_BODY_BYTES = 1 << 20  # aiohttp's own limit for sending a body without letting the loop do anything else
 _PATH_SAFE = "/:@!$&'()*+,;=~%"  # names in a path are already encoded (`applecart.kube.paths`)
+
+
+class AbortingConnector(aiohttp.TCPConnector):
+    def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
+        if (should_close or protocol.should_close) and protocol.transport is not None:
+            protocol.transport.abort()
+        super()._release(key, protocol, should_close=should_close)
+
+
+def explained(error: Exception, request: Request, endpoint: Endpoint, certificate: ClientCertificate | None) -> Exception:
+    """The error to raise instead. One that no network causes is a bug and comes back as it is."""
+    import aiohttp
+
+    if isinstance(error, ApplecartError):
+        return error
+    server = endpoint.server
+    tls_error = _tls_cause(error)
+    failure = tls_failure(tls_error, endpoint, certificate) if tls_error is not None else None
+    if failure is not None:
+        return failure
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return NeverSent(f"{server} does not accept a connection in time; check {endpoint.server_from} and the network")
+    if isinstance(error, TimeoutError):
+        return DeadlineExceeded(f"{request}: {server} did not answer within {request.deadline_s:.3g} s")
+    if isinstance(error, aiohttp.ClientProxyConnectionError | aiohttp.ClientHttpProxyError):
+        proxy_from = endpoint.proxy_from if endpoint.proxy_url else "variable HTTPS_PROXY or HTTP_PROXY"
+        return NeverSent(f"the proxy on the way to {server} does not let us through; check {proxy_from}")
+    if isinstance(error, aiohttp.ClientConnectorError):
+        reason = _os_reason(error.os_error)
+        return NeverSent(f"{server} is unreachable ({reason}); check {endpoint.server_from} and that the server runs")
+    if isinstance(error, aiohttp.InvalidURL):
+        return NeverSent(f"{server} is no usable address; correct {endpoint.server_from}")
+    if isinstance(error, aiohttp.ClientResponseError):
+        if not endpoint.is_https:
+            return speaks_tls(endpoint)
+        return Unreachable(f"{request}: {server} answered something that is not HTTP; check {endpoint.server_from}")
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return Unreachable(f"{request}: the answer of {server} broke off")
+    if isinstance(error, aiohttp.ClientError | OSError):
+        reason = _os_reason(error) if isinstance(error, OSError) and error.errno else "connection closed"
+        advice = "" if endpoint.is_https else f"; if it speaks TLS, write https:// in {endpoint.server_from}"
+        return Unreachable(f"{request}: {server} went away before it answered ({reason}){advice}")
+    return error
+
+
+def _os_reason(error: OSError) -> str:
+    if isinstance(error, socket.gaierror):
+        return "its host name is unknown"
+    if error.errno and error.errno > 0:
+        return os.strerror(error.errno).lower()
+    return "no connection"
+
+
+def _tls_cause(error: BaseException | None) -> ssl.SSLError | None:
+    """The TLS failure behind an exception of aiohttp, which wraps it in several ways."""
+    for _ in range(8):
+        if error is None:
+            return None
+        # aiohttp's own errors inherit from ssl.SSLError too, but know neither reason nor code.
+        inner = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)
+        if inner is None and isinstance(error, ssl.SSLError):
+            return error
+        error = inner if isinstance(inner, BaseException) else error.__cause__ or error.__context__
+    return None
 
 
 class AnswerTooLarge(Permanent):
@@ -141,7 +209,7 @@ class HttpTransport:
         if self._session is None:
             import aiohttp
 
-            from applecart.kube.http_connector import AbortingConnector
+            from applecart.kube.http import AbortingConnector
 
             # No limit on connections: watches hold theirs, and a full pool would let them starve every other call.
             connector = AbortingConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S)

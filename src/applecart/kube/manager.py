@@ -23,11 +23,11 @@ from applecart.kube.client import Client
 from applecart.kube.controller import DEADLINE_S, Controller, StrayCancellation, is_being_cancelled
 from applecart.kube.election import Election
 from applecart.kube.events import Recorder
-from applecart.kube.fence import FencedTransport
 from applecart.kube.informer import Handler, Informer, Tuning
 from applecart.kube.metadata_only import MetadataClient, PartialObject
 from applecart.kube.own_writes import OwnWrites
 from applecart.kube.runtime_metrics import ControllerMetrics, ElectionMetrics, RecorderMetrics, measured_queue
+from applecart.kube.transport import FencedTransport
 from applecart.observe.ages import Ages
 from applecart.observe.logs import logger
 from applecart.observe.metrics import Family, Metrics

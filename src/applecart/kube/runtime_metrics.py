@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from applecart.clock import Clock
 from applecart.kube.backoff import Failure, FailureBackoffs
-from applecart.kube.results import Outcome
+from applecart.kube.controller import Outcome
 from applecart.kube.workqueue import WorkQueue
 from applecart.observe.ages import Ages
 from applecart.observe.metrics import Metrics

@@ -7,22 +7,32 @@ Never touches a Pod of a Node that exists, and no finalizer but ours.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Set
+from datetime import datetime, timedelta
+from enum import StrEnum
 from functools import partial
 
+import msgspec
+
+from applecart.api.finalizers import VM_CLEANUP
 from applecart.api.meta import Key
 from applecart.api.nodes import Node
 from applecart.api.pods import Pod
 from applecart.clock import Clock
 from applecart.errors import ApplecartError
 from applecart.kube.client import Client
-from applecart.kube.errors import NotFound
+from applecart.kube.errors import Conflict, NotFound
 from applecart.kube.metadata_only import MetadataClient, metadata_kind
-from applecart.kube.pod_release import AT_A_TIME, ReleaseOutcome, release_all
-from applecart.kube.stuck_pod_plan import AGENT_PATIENCE, Cause, is_held, judge, plan_unstick, suspected_nodes
+from applecart.kube.patch import Merge
 from applecart.observe.ages import Ages
 from applecart.observe.logs import logger
 from applecart.observe.metrics import Metrics
+
+AGENT_PATIENCE = timedelta(minutes=1)  # a working agent needs seconds for a Pod that ended; two of its retries fit in
+
+AT_A_TIME = 32  # calls; more gain nothing on a kube-apiserver, fewer make 504 Pods slow over a slow line
+ATTEMPTS = 4  # looks at a Pod that keeps changing; after these the next sweep or the person tries again
+
 
 SWEEP_EVERY_S = 60.0  # a Pod of a lost host holds a pool's place; a minute is short beside the loss of the host
 JITTER = 0.2  # of the wait: components that started together do not list together
@@ -30,7 +40,172 @@ QUARANTINE_S = 40.0  # as kube-controller-manager waits before it gives Pods of 
 RELEASED_METRIC = "applecart_stuck_pods_released_total"
 STUCK = "pod held after its deletion"  # the class of waiting in `Ages`
 
+
 log = logger(__name__)
+
+
+class Cause(StrEnum):
+    """Why a Pod qualifies; a label value."""
+
+    NODE_GONE = "node-gone"
+    NEVER_PLACED = "never-placed"
+    FINISHED = "finished"
+
+
+class Unstick(msgspec.Struct, frozen=True):
+    """Take our finalizer off this Pod if it is still the revision we judged."""
+
+    pod: Pod
+    cause: Cause
+    because: str
+
+    @property
+    def key(self) -> Key:
+        return self.pod.key
+
+    @property
+    def uid(self) -> str:
+        return self.pod.uid
+
+    @property
+    def revision(self) -> str:
+        return self.pod.revision
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The finalizers that stay."""
+        return others_of(self.pod)
+
+
+class Keep(msgspec.Struct, frozen=True):
+    """Leave this Pod alone."""
+
+    pod: Pod
+    because: str
+
+
+def plan_unstick(pods: Iterable[Pod], gone: Set[str], now: datetime, *, finished_too: bool = False) -> list[Unstick]:
+    """`gone` are Nodes of which the API itself said that they do not exist. `finished_too` includes Pods that ended on Nodes
+    that exist."""
+    verdicts = (judge(pod, gone, now, finished_too=finished_too) for pod in pods)
+    return [verdict for verdict in verdicts if isinstance(verdict, Unstick)]
+
+
+def judge(pod: Pod, gone: Set[str], now: datetime, *, finished_too: bool = False) -> Unstick | Keep:
+    ends_at, node = pod.metadata.deletion_timestamp, pod.spec.node_name
+    if ends_at is None:
+        return Keep(pod, "it is not being deleted")
+    if VM_CLEANUP not in pod.metadata.finalizers:
+        return Keep(pod, _without_ours(pod))
+    if not node:
+        return Unstick(pod, Cause.NEVER_PLACED, "it never had a Node, so it has no VM")
+    if node in gone:
+        return Unstick(pod, Cause.NODE_GONE, f"its Node {node} does not exist")
+    if not pod.is_terminal:
+        return Keep(pod, f"its VM may still run on Node {node}; the agent there ends it")
+    if not finished_too:
+        return Keep(pod, f"the agent of Node {node} lets it go")
+    # The API adds the grace period to the instant of the request, so this is the end of the grace period already.
+    if now - ends_at <= AGENT_PATIENCE:
+        return Keep(pod, f"the agent of Node {node} still has time to let it go")
+    return Unstick(pod, Cause.FINISHED, f"it is {pod.status.phase}, and the agent of Node {node} did not let it go")
+
+
+def suspected_nodes(pods: Iterable[Pod], node_names: Set[str] | None) -> set[str]:
+    """Nodes that held Pods name and a list does not: worth asking for, one by one.
+
+    None is a list that could not be read. An empty one is more often a fault than the truth, so it raises no suspicion either.
+    """
+    if not node_names:
+        return set()
+    return {pod.spec.node_name for pod in pods if is_held(pod) and pod.spec.node_name} - node_names
+
+
+def is_held(pod: Pod) -> bool:
+    """Being deleted, and our finalizer is in the way."""
+    return pod.is_being_deleted and VM_CLEANUP in pod.metadata.finalizers
+
+
+def others_of(pod: Pod) -> tuple[str, ...]:
+    return tuple(name for name in pod.metadata.finalizers if name != VM_CLEANUP)
+
+
+def _without_ours(pod: Pod) -> str:
+    if others := others_of(pod):
+        return f"it waits for {', '.join(others)}, which {'is' if len(others) == 1 else 'are'} not ours"
+    return "it has no finalizer of ours" + (f"; Node {pod.spec.node_name} ends it" if pod.spec.node_name else "")
+
+
+Judge = Callable[[Pod], Unstick | Keep]
+
+
+class ReleaseOutcome(msgspec.Struct, frozen=True):
+    """What became of one Pod."""
+
+    key: Key
+    uid: str
+    cause: Cause
+    released: bool
+    because: str = ""  # why it was not released
+    held_by: tuple[str, ...] = ()  # finalizers of others that it still has
+
+
+async def release_all(
+    client: Client, plan: Iterable[Unstick], judge: Judge, *, told: Callable[[ReleaseOutcome], None] = lambda _: None
+) -> list[ReleaseOutcome]:
+    """Carry out a plan; one Pod that cannot be released keeps no other from it. `told` hears of each as it is done."""
+    limit = asyncio.Semaphore(AT_A_TIME)
+
+    async def carry_out(step: Unstick) -> ReleaseOutcome:
+        async with limit:
+            try:
+                outcome = await release(client, step, judge)
+            except ApplecartError as error:
+                outcome = _not_released(step, str(error))
+        told(outcome)
+        return outcome
+
+    return await asyncio.gather(*(carry_out(step) for step in plan))
+
+
+async def release(client: Client, step: Unstick, judge: Judge) -> ReleaseOutcome:
+    verdict: Unstick | Keep = step
+    for _ in range(ATTEMPTS):
+        if isinstance(verdict, Keep):
+            return _not_released(step, verdict.because)
+        try:
+            if not _grace_is_over(verdict.pod) and not verdict.others:
+                await client.delete(Pod, step.key, if_uid=step.uid, if_revision=verdict.revision, grace_s=0)
+            else:
+                await _take_off(client, verdict)
+                return ReleaseOutcome(step.key, step.uid, step.cause, True, held_by=verdict.others)
+        except NotFound:
+            return ReleaseOutcome(step.key, step.uid, step.cause, True)
+        except Conflict:
+            pass  # somebody wrote it first, or it is another Pod by now: look again
+        try:
+            pod = await client.get(Pod, step.key)
+        except NotFound:
+            return ReleaseOutcome(step.key, step.uid, step.cause, True)
+        if pod.uid != step.uid:
+            return ReleaseOutcome(step.key, step.uid, step.cause, True)
+        verdict = judge(pod)
+    return _not_released(step, "it keeps changing")
+
+
+async def _take_off(client: Client, step: Unstick) -> None:
+    """A merge patch replaces the list whole, which is why it must be the revision that was judged."""
+    patch = Merge({"metadata": {"uid": step.uid, "finalizers": list(step.others)}})
+    await client.patch(Pod, step.key, patch, if_revision=step.revision)
+
+
+def _grace_is_over(pod: Pod) -> bool:
+    """With 0 the API removes a Pod together with its last finalizer; before that it waits for an agent's word."""
+    return not pod.metadata.deletion_grace_period_seconds
+
+
+def _not_released(step: Unstick, because: str) -> ReleaseOutcome:
+    return ReleaseOutcome(step.key, step.uid, step.cause, False, because)
 
 
 async def listed_nodes(client: Client) -> set[str]:

@@ -4,12 +4,19 @@ A transport carries one request and brings back bytes; it knows nothing of kinds
 speaks HTTP(S) to a real API server; the embedded API server plugs in here in-process, so that a whole fleet runs on virtual
 time without a socket. A transport raises `Unreachable` or `DeadlineExceeded` when there was no answer, and never turns an HTTP
 status into an exception: that is the client's work.
+
+`FencedTransport` lets writes through only while we lead. A process can stand still for a minute (a paused VM, a swapped-out
+host) and wake up with work in its hands that another has taken over; no timer of ours can fire before that work takes its next
+step, so every write asks the clock first. A write that left before the pause can still arrive late; revisions and
+preconditions are what guard those (I1).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import msgspec
+
+from applecart.errors import Transient
 
 JSON = "application/json"
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -60,3 +67,28 @@ class Transport(Protocol):
 
     async def aclose(self) -> None:
         """Release connections; calls under way end with `Unreachable`."""
+
+
+class NotLeading(Transient):
+    """The write was not sent, because this process no longer leads."""
+
+
+class FencedTransport:
+    def __init__(self, inner: Transport, is_leader: Callable[[], bool]) -> None:
+        self._inner = inner
+        self._is_leader = is_leader
+
+    async def send(self, request: Request) -> Response:
+        self._check(request)
+        return await self._inner.send(request)
+
+    async def open(self, request: Request) -> Stream:
+        self._check(request)
+        return await self._inner.open(request)
+
+    async def aclose(self) -> None:
+        """Nothing: the transport belongs to whoever gave it, and standbys keep reading through it."""
+
+    def _check(self, request: Request) -> None:
+        if request.method not in READS and not self._is_leader():
+            raise NotLeading(f"{request}: not sent, this process does not lead (any more)")

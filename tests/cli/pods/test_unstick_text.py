@@ -8,8 +8,7 @@ from applecart.api.meta import Key
 from applecart.cli.pods.survey import Scope, Survey
 from applecart.cli.pods.unstick_text import HEADINGS, findings, results, table
 from applecart.clock import EPOCH
-from applecart.kube.pod_release import ReleaseOutcome
-from applecart.kube.stuck_pod_plan import Cause, Keep, judge
+from applecart.kube.stuck_pods import Cause, Keep, ReleaseOutcome, judge
 from tests.kube.stuck import THEIRS, held_pod
 
 TEXTS = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=40)

@@ -6,8 +6,8 @@ import pytest
 
 from applecart.clock import Clock, SystemClock
 from applecart.errors import BadInput
+from applecart.kube.auth.context import in_cluster, is_in_cluster
 from applecart.kube.auth.credentials import REREAD_AFTER_S
-from applecart.kube.auth.incluster import in_cluster, is_in_cluster
 from tests.virtual_time import elapse
 
 ENVIRON = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}

@@ -7,10 +7,10 @@ import pytest
 
 from applecart.clock import Clock, SystemClock
 from applecart.errors import BadInput
+from applecart.kube.auth.context import credentials_of
 from applecart.kube.auth.credentials import REREAD_AFTER_S, Credential, Credentials
 from applecart.kube.auth.exec_plugin import ExecCredentials
-from applecart.kube.auth.kubeconfig_entry import KubeconfigEntry
-from applecart.kube.auth.user import credentials_of
+from applecart.kube.auth.kubeconfig import KubeconfigEntry
 from tests.kube.kubeconfigs import b64
 from tests.virtual_time import elapse
 

@@ -13,8 +13,7 @@ from applecart.clock import Clock
 from applecart.errors import BadInput
 from applecart.kube.client import Client
 from applecart.kube.errors import Forbidden, NotFound
-from applecart.kube.stuck_pod_plan import Keep, Unstick, is_held, judge, suspected_nodes
-from applecart.kube.stuck_pods import confirmed_gone, listed_nodes
+from applecart.kube.stuck_pods import Keep, Unstick, confirmed_gone, is_held, judge, listed_nodes, suspected_nodes
 
 
 class Scope(msgspec.Struct, frozen=True):

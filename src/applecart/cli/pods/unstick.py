@@ -19,7 +19,7 @@ from applecart.clock import Clock, SystemClock
 from applecart.errors import BadInput
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
-from applecart.kube.pod_release import ReleaseOutcome, release_all
+from applecart.kube.stuck_pods import ReleaseOutcome, release_all
 
 STALE_AFTER_S = 5.0  # a person thought about it: a Node may be back meanwhile, so look again
 LOOK_EVERY_S = 0.5

@@ -6,8 +6,7 @@ from datetime import datetime
 from applecart.api.pods import Pod
 from applecart.cli.pods.survey import Scope, Survey
 from applecart.kube.auth.expiry import spoken_age
-from applecart.kube.pod_release import ReleaseOutcome
-from applecart.kube.stuck_pod_plan import Keep, Unstick
+from applecart.kube.stuck_pods import Keep, ReleaseOutcome, Unstick
 
 HEADINGS = ("POD", "NODE", "PHASE", "DELETED", "BECAUSE")
 MOST_TROUBLES = 20  # one fault usually strikes all Pods alike, and the first sentences tell it

@@ -19,14 +19,13 @@ from applecart.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, P
 from applecart.errors import ApplecartError
 from applecart.kube.codec import decoder
 from applecart.kube.conditions import FALSE, TRUE, is_true, set_condition
-from applecart.kube.controller import Controller
+from applecart.kube.controller import DONE, WAIT, Controller, Result, again_in
 from applecart.kube.discovery import Discovery, discover
 from applecart.kube.errors import NotFound
 from applecart.kube.manager import Manager
 from applecart.kube.metadata_only import MetadataClient, metadata_kind
 from applecart.kube.patch import Json
 from applecart.kube.paths import object_path
-from applecart.kube.results import DONE, WAIT, Result, again_in
 from applecart.kube.transport import Request
 
 COMPONENT = "controllermanager"

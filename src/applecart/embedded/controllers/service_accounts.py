@@ -15,12 +15,11 @@ import msgspec
 
 from applecart.api.core import SERVICE_ACCOUNT_TOKEN, Secret, ServiceAccount, secret_data
 from applecart.api.meta import Key
-from applecart.kube.controller import Controller
+from applecart.kube.controller import DONE, Controller, Result
 from applecart.kube.errors import Conflict, NotFound
 from applecart.kube.manager import Manager
 from applecart.kube.metadata_only import MetadataClient, metadata_kind
 from applecart.kube.patch import Merge
-from applecart.kube.results import DONE, Result
 from applecart.observe.logs import logger
 from applecart.secrets import Secret as SecretText
 

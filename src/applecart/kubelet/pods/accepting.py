@@ -14,7 +14,7 @@ from applecart.api.pods import Pod
 from applecart.api.reasons import EventType
 from applecart.api.reasons import kubelet as reasons
 from applecart.errors import Transient
-from applecart.kube.results import Result, again_in
+from applecart.kube.controller import Result, again_in
 from applecart.kubelet.entry import JournalEntry, Trouble
 from applecart.kubelet.journal import JournalFull
 from applecart.kubelet.metrics import Wait

@@ -17,10 +17,10 @@ from applecart.api.pods import FAILED, Pod
 from applecart.api.reasons import EventType
 from applecart.api.reasons import kubelet as reasons
 from applecart.errors import ApplecartError, DeadlineExceeded, Permanent, Transient
+from applecart.kube.controller import DONE, Result, again_in
 from applecart.kube.errors import Conflict, NotFound
 from applecart.kube.finalizers import ensure_finalizer, remove_finalizer
 from applecart.kube.informer import Informer
-from applecart.kube.results import DONE, Result, again_in
 from applecart.kubelet.entry import Exit, JournalEntry, Stage
 from applecart.kubelet.guest.share import GuestShare
 from applecart.kubelet.pods.accepting import Accepting

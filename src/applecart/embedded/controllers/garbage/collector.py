@@ -20,14 +20,13 @@ from applecart.embedded.controllers.garbage.decide import Delete, Standing, Stri
 from applecart.embedded.controllers.garbage.graph import FOREGROUND, ORPHAN, Graph, Monitors, is_foreground, is_orphaning
 from applecart.errors import Transient
 from applecart.kube.client import Client
-from applecart.kube.controller import Controller
+from applecart.kube.controller import DONE, WAIT, Controller, Result, again_in
 from applecart.kube.discovery import Discovery
 from applecart.kube.errors import NotFound
 from applecart.kube.finalizers import remove_finalizer
 from applecart.kube.manager import Manager
 from applecart.kube.metadata_only import MetadataClient, PartialObject, metadata_kind
 from applecart.kube.patch import Merge
-from applecart.kube.results import DONE, WAIT, Result, again_in
 from applecart.observe.logs import logger
 
 REMEMBERED_ABSENTEES = 500  # owners with many dependents are deleted one at a time; this is many of them

@@ -11,11 +11,10 @@ import msgspec
 
 from applecart.api.core import ConfigMap, Namespace, ServiceAccount
 from applecart.api.meta import Key, Object, ObjectMeta
-from applecart.kube.controller import Controller
+from applecart.kube.controller import DONE, Controller, Result
 from applecart.kube.errors import AlreadyExists, Forbidden, NotFound
 from applecart.kube.manager import Manager
 from applecart.kube.patch import Merge
-from applecart.kube.results import DONE, Result
 
 DEFAULT_ACCOUNT = "default"
 ROOT_CA = "kube-root-ca.crt"

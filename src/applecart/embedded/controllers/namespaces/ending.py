@@ -20,14 +20,13 @@ from applecart.api.pods import Pod
 from applecart.embedded.times import stamp
 from applecart.kube.backoff import Backoff
 from applecart.kube.client import Client
-from applecart.kube.controller import Controller
+from applecart.kube.controller import DONE, Controller, Result, again_in
 from applecart.kube.discovery import Discovery, Served, discover
 from applecart.kube.errors import ApiError, MethodNotAllowed, NotFound, ServerFault
 from applecart.kube.manager import Manager
 from applecart.kube.metadata_only import MetadataClient, PartialObject, metadata_kind
 from applecart.kube.patch import Merge
 from applecart.kube.paths import collection_path, object_path
-from applecart.kube.results import DONE, Result, again_in
 from applecart.kube.transport import Request
 from applecart.observe.logs import logger
 

@@ -18,10 +18,9 @@ from applecart.embedded.controllers.node_lifecycle.nodes import BY_NODE, by_node
 from applecart.embedded.controllers.pod_garbage import delete_pod, disrupted, write_pod_status
 from applecart.embedded.controllers.scheduler.fit import is_tolerated
 from applecart.kube.cache import Change
-from applecart.kube.controller import Controller
+from applecart.kube.controller import DONE, Controller, Result, again_in
 from applecart.kube.errors import NotFound
 from applecart.kube.manager import Manager
-from applecart.kube.results import DONE, Result, again_in
 from applecart.observe.logs import logger
 
 FOREVER = None

@@ -21,12 +21,11 @@ from applecart.embedded.controllers.node_lifecycle.heartbeats import Heartbeats,
 from applecart.embedded.controllers.pod_garbage import write_pod_status
 from applecart.kube.client import Client
 from applecart.kube.conditions import FALSE, TRUE, UNKNOWN
-from applecart.kube.controller import Controller
+from applecart.kube.controller import DONE, Controller, Result, again_in
 from applecart.kube.errors import Conflict, NotFound
 from applecart.kube.events import Recorder
 from applecart.kube.manager import Manager
 from applecart.kube.patch import Merge, Strategic
-from applecart.kube.results import DONE, Result, again_in
 from applecart.observe.logs import logger
 
 KEPT_BY_THE_AGENT = (READY, MEMORY_PRESSURE, DISK_PRESSURE, PID_PRESSURE)

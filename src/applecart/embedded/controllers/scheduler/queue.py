@@ -16,7 +16,7 @@ import msgspec
 
 from applecart.api.meta import Key
 from applecart.embedded.controllers.scheduler.shape import Rank, Shape, Wants
-from applecart.kube.keyed_heap import KeyedHeap
+from applecart.kube.workqueue import KeyedHeap
 
 FIRST_BACKOFF_S = 1.0
 LONGEST_BACKOFF_S = 10.0

@@ -10,6 +10,7 @@ import pytest
 
 from applecart.clock import Clock
 from applecart.embedded.auth.user import User
+from applecart.embedded.schema import budget
 from applecart.embedded.server import trial
 from applecart.embedded.server.api import Api
 from applecart.embedded.server.gate import OBJECT_LIMIT_BYTES
@@ -154,7 +155,7 @@ async def test_json_that_kubectl_sends_as_yaml_may_be_large_and_yaml_may_not(cal
 
 async def test_an_object_is_no_larger_than_in_etcd(callers: Callers) -> None:
     crowded = {f"example.com/k{number}": "v" * 2000 for number in range(100)}  # 200 kB of annotations
-    containers = [{"name": f"c{number}", "image": "i" * 100} for number in range(5000)]
+    containers = [{"name": f"c{number}", "image": "i" * 300} for number in range(5000)]
     pod = {"metadata": {"name": "p", "annotations": crowded}, "spec": {"containers": containers}}
     answer = await callers.asks("POST", "/api/v1/namespaces/ci/pods", pod)
     assert answer.status == 413
@@ -218,3 +219,29 @@ async def test_every_write_does_beside_the_loop_what_it_does_on_it(clock: Clock,
             answers[-1].append((running.store.revision, b""))
     assert answers[0] == answers[1]
     assert {status for status, _ in answers[0]} >= {200, 201, 404, 409, 422}
+
+
+async def test_a_small_object_whose_rules_are_much_work_is_held_against_them_beside_the_loop(
+    callers: Callers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A million steps are a second, and any tenant may write an object that needs them."""
+    monkeypatch.setattr(budget, "OF_THE_LOOP", 300)
+    rule = {"rule": "self.all(x, self.all(y, x >= y - 1000000))"}
+    numbers = {"type": "array", "maxItems": 300, "items": {"type": "integer"}, "x-kubernetes-validations": [rule]}
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"numbers": numbers}}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    definition = {
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "things", "kind": "Thing"},
+            "versions": [version],
+        },
+    }
+    assert (await callers.asks("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)).status == 201
+    things, before = "/apis/example.com/v1/namespaces/ci/things", callers.worker.runs
+    for name, count, runs in (("few", 3, 0), ("many", 90, 1)):
+        thing = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": name}, "spec": {"numbers": [1] * count}}
+        assert (await callers.asks("POST", things, thing)).status == 201
+        assert (name, callers.worker.runs - before) == (name, runs)

@@ -1,8 +1,8 @@
 """How much work one validation may be.
 
-Schemas, patterns, rules and objects come from strangers and are held against each other on the event loop, where nothing can be
-interrupted. So whoever works says before how much it will be; a step is about a microsecond at worst. Outside of a `budget`
-nothing is counted: what was installed is served.
+Schemas, patterns, rules and objects come from strangers and are held against each other where nothing can be interrupted. So
+whoever works says before how much it will be; a step is about a microsecond at worst. Outside of a `budget` nothing is counted:
+what was installed is served. On the event loop there is less time; what needs more is done again where there is.
 """
 
 from collections.abc import Iterator
@@ -10,11 +10,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 OF_AN_OBJECT = 1_000_000  # a thousand times what a usual object takes
+OF_THE_LOOP = 20_000  # of one request
 OF_A_DEFINITION = 3_000_000  # which compiles what its objects only use
 
 
 class OverBudget(Exception):
     """The work would not end soon enough."""
+
+
+class TooMuchForTheLoop(BaseException):
+    """To be done elsewhere. No Exception: others' code lies between, and nobody there may answer it."""
 
 
 _left: ContextVar[list[int] | None] = ContextVar("steps left", default=None)
@@ -31,7 +36,24 @@ def budget(steps: int) -> Iterator[list[int]]:
         _left.reset(token)
 
 
+_left_here: ContextVar[list[int] | None] = ContextVar("steps left on the loop", default=None)
+
+
+@contextmanager
+def on_the_loop() -> Iterator[None]:
+    """What is done inside keeps the event loop."""
+    token = _left_here.set([OF_THE_LOOP])
+    try:
+        yield
+    finally:
+        _left_here.reset(token)
+
+
 def spend(steps: int) -> None:
+    here = _left_here.get()
+    if here is not None:
+        here[0] -= steps
+        _refuse_spent(here)
     left = _left.get()
     if left is not None:
         left[0] -= steps
@@ -41,5 +63,12 @@ def spend(steps: int) -> None:
 
 def is_spent() -> bool:
     """For those to whom the exception did not come, because others' code lay between."""
+    if (here := _left_here.get()) is not None:
+        _refuse_spent(here)
     left = _left.get()
     return left is not None and left[0] < 0
+
+
+def _refuse_spent(here: list[int]) -> None:
+    if here[0] < 0:
+        raise TooMuchForTheLoop

@@ -4,6 +4,7 @@ Authorization comes first and sees only method and path. Everything below refuse
 is a defect, is logged with its trace, and leaves as a 500 without a word of it.
 """
 
+from contextlib import suppress
 from functools import partial
 
 from applecart.api.meta import Key, Resource
@@ -17,6 +18,7 @@ from applecart.embedded.refusals import (
     too_large,
     verb_not_supported,
 )
+from applecart.embedded.schema.budget import TooMuchForTheLoop, on_the_loop
 from applecart.embedded.server import representation, subresources, writing
 from applecart.embedded.server.core import AgentCalls, Core, NoAgents
 from applecart.embedded.server.objects import encode
@@ -86,12 +88,11 @@ class Api:
         key = Key(attributes.namespace if kind.resource.namespaced else "", attributes.name)
         if self.core.worker is None or attributes.verb in OF_COLLECTIONS or attributes.subresource == "log":
             return await self._resource(request, kind, attributes)
-        if is_large(request, self.core.store.table(kind.storage.label).tip(key)):
-            beside = partial(Api, identity=self._identity, pages=self._pages)
-            return await beside_the_loop(
-                self.core, request.user, lambda core: beside(core)._resource(request, kind, attributes)
-            )
-        return await self._resource(request, kind, attributes)
+        if not is_large(request, self.core.store.table(kind.storage.label).tip(key)):
+            with suppress(TooMuchForTheLoop), on_the_loop():
+                return await self._resource(request, kind, attributes)
+        beside = partial(Api, identity=self._identity, pages=self._pages)
+        return await beside_the_loop(self.core, request.user, lambda core: beside(core)._resource(request, kind, attributes))
 
     async def _resource(self, request: ApiRequest, kind: Kind, asked: Attributes) -> Answer | StreamAnswer:
         core = self.core

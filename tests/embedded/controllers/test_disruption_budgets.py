@@ -1,15 +1,17 @@
 """What the status of a disruption budget says; scenarios show it beside the real controller's."""
 
 import asyncio
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
-from applecart.api.meta import Key, LabelSelector, ObjectMeta
+from applecart.api.meta import Key, LabelSelector, ObjectMeta, OwnerReference
 from applecart.api.pods import Pod, PodCondition
 from applecart.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from applecart.api.runners import RunnerPool, RunnerPoolSpec
 from applecart.clock import EPOCH, Clock
 from applecart.embedded.controllers.disruption_budgets import (
     DELETED_WITHIN,
@@ -20,7 +22,10 @@ from applecart.embedded.controllers.disruption_budgets import (
     wanted,
 )
 from applecart.kube.client import Client
+from applecart.kube.errors import AlreadyExists
 from applecart.kube.patch import Merge, Strategic
+from applecart.kube.transport import Request
+from tests.embedded.controllers.budget_scenarios import POOLS
 from tests.embedded.controllers.pods import pod, store
 from tests.embedded.controllers.stages import run_alone
 from tests.kube.faults import FaultyTransport
@@ -107,5 +112,30 @@ async def test_evictions_that_come_to_nothing_are_given_back_in_time(network: Fa
     assert (await client.get(PodDisruptionBudget, made.key)).status.disruptions_allowed == 0
     await elapse(10)
     assert (await client.get(PodDisruptionBudget, made.key)).status.disruptions_allowed == 1
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_only_the_owner_itself_says_how_many_pods_there_should_be(network: FaultyTransport, clock: Clock) -> None:
+    """Not an object that took its name; and while nobody says it, nothing may go."""
+    client = Client(network, clock)
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    await client.call(Request("POST", path, body=msgspec.json.encode(POOLS)))
+    await elapse(1)
+    owner = OwnerReference(api_version="tuist.dev/v1alpha1", kind="RunnerPool", name="pool", uid="gone", controller=True)
+    metadata = ObjectMeta(name="one", namespace="default", owner_references=(owner,))
+    await client.create(msgspec.structs.replace(pod("one"), metadata=metadata))
+    spec = PodDisruptionBudgetSpec(max_unavailable=1, selector=LabelSelector())
+    made = await client.create(PodDisruptionBudget(metadata=ObjectMeta(name="budget", namespace="default"), spec=spec))
+    task = asyncio.create_task(run_alone(DisruptionBudgets, client))
+    for _ in range(2):
+        await elapse(1)
+        status = (await client.get(PodDisruptionBudget, made.key)).status
+        assert [one.message for one in status.conditions] == ['found no controllers for pod "one"']
+        assert status.disruptions_allowed == 0
+        pool = RunnerPoolSpec(image="image", fleet_selector="fleet", dispatch_label="mac", runner_labels=("mac",), replicas=5)
+        with suppress(AlreadyExists):
+            await client.create(RunnerPool(metadata=ObjectMeta(name="pool", namespace="default"), spec=pool))
+        await client.patch(Pod, Key("default", "one"), Merge({"metadata": {"labels": {"looked": "at"}}}))
     task.cancel()
     await asyncio.wait([task])

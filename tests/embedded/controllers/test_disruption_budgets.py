@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from applecart.api.meta import Key, LabelSelector, ObjectMeta, OwnerReference
-from applecart.api.pods import Pod, PodCondition
+from applecart.api.pods import Eviction, Pod, PodCondition
 from applecart.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from applecart.api.runners import RunnerPool, RunnerPoolSpec
 from applecart.clock import EPOCH, Clock
@@ -22,13 +22,15 @@ from applecart.embedded.controllers.disruption_budgets import (
     wanted,
 )
 from applecart.kube.client import Client
+from applecart.kube.codec import encode_object
 from applecart.kube.errors import AlreadyExists
 from applecart.kube.patch import Merge, Strategic
+from applecart.kube.paths import object_path
 from applecart.kube.transport import Request
 from tests.embedded.controllers.budget_scenarios import POOLS
 from tests.embedded.controllers.pods import pod, store
 from tests.embedded.controllers.stages import run_alone
-from tests.kube.faults import FaultyTransport
+from tests.kube.faults import FaultyTransport, Slow
 from tests.virtual_time import elapse
 
 META = ObjectMeta(name="budget", namespace="default", generation=3)
@@ -137,5 +139,35 @@ async def test_only_the_owner_itself_says_how_many_pods_there_should_be(network:
         with suppress(AlreadyExists):
             await client.create(RunnerPool(metadata=ObjectMeta(name="pool", namespace="default"), spec=pool))
         await client.patch(Pod, Key("default", "one"), Merge({"metadata": {"labels": {"looked": "at"}}}))
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_an_eviction_under_way_is_not_forgotten_by_a_write_that_was_decided_before_it(
+    network: FaultyTransport, clock: Clock
+) -> None:
+    """The controller's write arrives late: it must not give back what an eviction has taken meanwhile."""
+    client = Client(network, clock)
+    condition = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    for name in ("one", "two"):
+        await store(client, pod(name))
+        await client.patch_status(Pod, Key("default", name), Strategic(condition))
+    spec = PodDisruptionBudgetSpec(min_available=1, selector=LabelSelector())
+    made = await client.create(PodDisruptionBudget(metadata=ObjectMeta(name="budget", namespace="default"), spec=spec))
+    task = asyncio.create_task(run_alone(DisruptionBudgets, client))
+    await elapse(1)
+    assert (await client.get(PodDisruptionBudget, made.key)).status.disruptions_allowed == 1
+    network.plan = lambda request: Slow(10) if "poddisruptionbudgets" in request.path and request.method == "PATCH" else None
+    await store(client, pod("three"))  # not ready: more are expected, and as many may go
+    await elapse(5)
+
+    async def evict(name: str) -> int:
+        body = encode_object(Eviction(metadata=ObjectMeta(name=name, namespace="default")))
+        path = object_path(Pod.resource, Key("default", name), "eviction")
+        return (await network.send(Request("POST", path, body=body))).status
+
+    assert await evict("one") == 201
+    await elapse(6)
+    assert await evict("two") == 429
     task.cancel()
     await asyncio.wait([task])

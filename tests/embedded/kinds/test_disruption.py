@@ -118,6 +118,7 @@ def test_an_eviction_is_charged_to_the_budget_and_the_last_one_says_so() -> None
     assert spent is not None
     (condition,) = spent["status"]["conditions"]
     assert (condition["status"], condition["reason"]) == ("False", "InsufficientPods")
+    assert condition["lastTransitionTime"] == "2026-01-02T03:04:05Z"
 
 
 @pytest.mark.parametrize(

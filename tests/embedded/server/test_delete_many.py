@@ -18,6 +18,7 @@ from tests.virtual_time import elapse
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 MAPS = "/api/v1/namespaces/ci/configmaps"
 MANY = 3 * DELETED_AT_ONCE
+TURNS_OF_A_CALL = 3  # in this process: to the server and back, and the end of it
 LAST = f"n{MANY - 1:04}"
 
 
@@ -64,6 +65,21 @@ async def test_others_get_a_turn_after_every_few_objects(running: RunningApi) ->
     assert await delete_many_while(running, look) == 200
     steps = [before - after for before, after in zip([MANY, *left], [*left, 0], strict=True)]
     assert max(steps) <= DELETED_AT_ONCE
+
+
+async def test_others_get_a_turn_also_when_nothing_is_left_to_do(running: RunningApi) -> None:
+    """What waits for its finalizers already is not written again, so there is nothing to wait for."""
+    body = msgspec.json.encode({"metadata": {"finalizers": ["a/b"]}})
+    merge = "application/merge-patch+json"
+    paths = (f"{MAPS}/{name}" for name in names(running))
+    await asyncio.gather(*(running.transport().send(Request("PATCH", path, body=body, content_type=merge)) for path in paths))
+    assert (await running.transport().send(Request("DELETE", MAPS))).status == 200
+    deleting = asyncio.create_task(running.transport().send(Request("DELETE", MAPS)))
+    turns = 0
+    while not deleting.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert turns >= TURNS_OF_A_CALL + MANY // DELETED_AT_ONCE
 
 
 async def test_the_objects_of_a_deleted_definition_go_in_as_small_steps(clock: Clock) -> None:

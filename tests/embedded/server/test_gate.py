@@ -23,6 +23,7 @@ from applecart.embedded.server.worker import LARGE_BYTES
 from applecart.embedded.store.log import MemoryLog
 from applecart.kube.transport import Request
 from tests.embedded.auth.objects_in_memory import pod
+from tests.embedded.schema.definition_documents import GROUP, definition, resource
 from tests.embedded.server.test_trial import Interrupted
 from tests.kube.embedded_api import serving, token_keys
 
@@ -119,6 +120,7 @@ async def test_who_may_not_create_creates_by_no_other_verb(
     )
     assert (code, answer["reason"]) == (403, "Forbidden")
     assert f'User "edna" cannot create resource "{plural}" in API group ' in answer["message"]
+    assert plural != "namespaces" or answer["message"].endswith('in the namespace "new"')  # it lies in itself
     assert running.store.revision == before
 
 
@@ -255,6 +257,17 @@ async def test_nothing_is_made_in_a_namespace_that_goes_or_is_none(
     lease = thing("coordination.k8s.io/v1", "Lease", namespace)
     code, answer = await ask(running, ADMIN, Door(method, leases if method == "POST" else f"{leases}/new", lease, media))
     assert (code, answer["reason"]) == expected
+
+
+@pytest.mark.parametrize(("method", "name", "media"), [("POST", "", "application/json"), ("PATCH", "/new", APPLY)])
+async def test_nothing_is_made_of_a_definition_that_goes(running: RunningApi, method: str, name: str, media: str) -> None:
+    definitions, scales = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", f"/apis/{GROUP}/v1/scales"
+    await make(running, definitions, definition("scales", {"type": "object"}))
+    await make(running, scales, {**resource("scales", "stays"), "metadata": {"name": "stays", "finalizers": ["a/b"]}})
+    assert (await ask(running, ADMIN, Door("DELETE", f"{definitions}/scales.{GROUP}")))[0] == 200
+    code, answer = await ask(running, ADMIN, Door(method, f"{scales}{name}", resource("scales", "new"), media))
+    assert code == 403
+    assert answer["message"].endswith("create not allowed while custom resource definition is terminating")
 
 
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])

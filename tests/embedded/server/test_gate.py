@@ -317,6 +317,40 @@ async def test_a_mirror_pod_stays_as_its_node_says_and_refers_to_nothing(clock: 
         assert (code, answer.get("spec", {}).get("serviceAccountName")) == (201, None), answer
 
 
+async def test_an_update_says_which_revision_it_means_and_one_without_a_change_writes_nothing(running: RunningApi) -> None:
+    maps = "/api/v1/namespaces/ci/configmaps"
+    made = await make(running, maps, {**thing("v1", "ConfigMap"), "metadata": {"name": "new", "finalizers": ["a/b"]}})
+    same = await ask(running, ADMIN, Door("PUT", f"{maps}/new", made))
+    assert (same[0], same[1]["metadata"]["resourceVersion"]) == (200, made["metadata"]["resourceVersion"])
+    assert (await ask(running, ADMIN, Door("PATCH", f"{maps}/new", {"data": {"a": "b"}}, MERGE)))[0] == 200
+    code, answer = await ask(running, ADMIN, Door("PUT", f"{maps}/new", {**made, "data": {"a": "c"}}))
+    assert (code, answer["reason"]) == (409, "Conflict")
+
+
+async def test_what_is_deleted_goes_with_its_last_finalizer_and_a_namespace_with_those_of_its_spec(running: RunningApi) -> None:
+    maps, namespace = "/api/v1/namespaces/ci/configmaps", "/api/v1/namespaces/going"
+    await make(running, maps, {**thing("v1", "ConfigMap"), "metadata": {"name": "new", "finalizers": ["a/b"]}})
+    for path in (f"{maps}/new", namespace):
+        for _ in range(2):
+            assert (await ask(running, ADMIN, Door("DELETE", path)))[0] == 200
+        code, left = await ask(running, ADMIN, Door("GET", path))
+        assert (code, bool(left["metadata"]["deletionTimestamp"])) == (200, True)
+    assert (await ask(running, ADMIN, Door("PATCH", f"{maps}/new", {"metadata": {"finalizers": None}}, MERGE)))[0] == 200
+    assert (await ask(running, ADMIN, Door("GET", f"{maps}/new")))[0] == 404
+    left["spec"]["finalizers"] = []
+    assert (await ask(running, ADMIN, Door("PUT", f"{namespace}/finalize", left)))[0] == 200
+    assert (await ask(running, ADMIN, Door("GET", namespace)))[0] == 404
+
+
+async def test_an_eviction_that_means_another_pod_leaves_no_trace(nodes: RunningApi) -> None:
+    before = nodes.store.revision
+    options = {"preconditions": {"uid": "another"}}
+    eviction = {**EVICTION, "metadata": {"name": "pod-1"}, "deleteOptions": options}
+    code, answer = await ask(nodes, ADMIN, Door("POST", f"{PODS}/pod-1/eviction", eviction))
+    assert (code, answer["reason"]) == (409, "Conflict")
+    assert nodes.store.revision == before
+
+
 LARGE = {"annotations": {"large": "x" * LARGE_BYTES}}
 LARGE_DOORS: dict[str, tuple[User, Door, str]] = {
     "creation by apply": (
@@ -358,12 +392,3 @@ def test_only_the_gate_writes_to_the_store() -> None:
     folder = Path(str(gate.__file__)).parent
     writers = {file.name for file in folder.glob("*.py") if "store.write(" in file.read_text()}
     assert writers == {"gate.py"}
-
-
-async def test_a_post_that_says_watch_is_an_ordinary_request(running: RunningApi) -> None:
-    """It was taken for a watch, and so was not counted among the requests in flight."""
-    base, document = NEW_THINGS["configmaps"]
-    code, _ = await ask(running, ADMIN, Door("POST", f"{base}/configmaps", document, query=(("watch", "1"),)))
-    assert code == 201
-    code, answer = await ask(running, ADMIN, Door("DELETE", f"{base}/configmaps", query=(("watch", "1"),)))
-    assert (code, answer["kind"]) == (200, "ConfigMapList")

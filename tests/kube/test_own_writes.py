@@ -150,7 +150,7 @@ async def storm(seed: int) -> None:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_a_pool_never_has_one_pod_too_many_and_has_all_of_them_in_the_end(seed: int) -> None:
     """Seen: ten Pods for three replicas, because the watch was half a second behind."""
     run_virtual(storm(seed))

@@ -207,6 +207,7 @@ class Manager:
                 self._start(group, task)
 
     def _start(self, group: asyncio.TaskGroup, task: Task) -> None:
+        self._restarts.of(task.name)  # from the start, so that an alert sees the first one
         task.running = group.create_task(self._keep_running(task), name=task.name)
 
     async def _keep_running(self, task: Task) -> None:
@@ -250,6 +251,10 @@ class Manager:
     @property
     def tasks(self) -> list[Task]:
         return [*self._followers.values(), *self._workers.values()]
+
+    @property
+    def recorders(self) -> list[str]:
+        return list(self._recorders)
 
     @property
     def informers(self) -> list[Informer[Any]]:

@@ -90,6 +90,7 @@ class RecorderMetrics:
     def __init__(self, metrics: Metrics, component: str) -> None:
         self._component = component
         self._events = metrics.counter("applecart_events_total", "Events written, limited, dropped.", ["component", "outcome"])
+        self._events.of(component, "dropped")  # from the start, so that an alert sees the first one
 
     def recorded(self, outcome: str) -> None:
         self._events.of(self._component, outcome).inc()

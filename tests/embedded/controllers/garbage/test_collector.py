@@ -19,7 +19,7 @@ from applecart.embedded.controllers.garbage.collector import (
     Unserved,
     WrongScope,
 )
-from applecart.embedded.controllers.garbage.decide import Standing
+from applecart.embedded.controllers.garbage.decide import OwnerState
 from applecart.embedded.controllers.garbage.graph import FOREGROUND, Graph
 from applecart.kube.client import Client
 from applecart.kube.discovery import discover
@@ -69,40 +69,40 @@ async def asked(clock: Clock) -> AsyncIterator[Asked]:
 async def test_an_owner_that_was_seen_is_not_asked_for(asked: Asked) -> None:
     asked.graph.observe(owned("a"))
     asked.graph.observe(owned("b", finalizers=[FOREGROUND], is_deleted=True))
-    assert await asked.owners.standing(refers_to("a"), owned("x")) == (Standing.SOLID, True)
-    assert await asked.owners.standing(refers_to("b"), owned("x")) == (Standing.WAITING, True)
+    assert await asked.owners.standing(refers_to("a"), owned("x")) == (OwnerState.SOLID, True)
+    assert await asked.owners.standing(refers_to("b"), owned("x")) == (OwnerState.WAITING, True)
     assert asked.questions == 0
 
 
 async def test_an_owner_that_was_not_seen_is_asked_for_and_its_end_will_not_be_told(asked: Asked) -> None:
     owner = await asked.config_map("late")
     standing = await asked.owners.standing(owner_reference(owner), owned("x", namespace=NAMESPACE))
-    assert standing == (Standing.SOLID, False)
+    assert standing == (OwnerState.SOLID, False)
     assert asked.questions == 1
 
 
 async def test_an_absent_owner_is_asked_for_once(asked: Asked) -> None:
     for name in "xyz":
-        assert await asked.owners.standing(refers_to("gone"), owned(name)) == (Standing.DANGLING, True)
+        assert await asked.owners.standing(refers_to("gone"), owned(name)) == (OwnerState.DANGLING, True)
     assert asked.questions == 1
 
 
 async def test_a_namespace_without_the_owner_says_nothing_about_another(asked: Asked) -> None:
     owner = await asked.config_map("here")
     reference = owner_reference(owner)
-    assert (await asked.owners.standing(reference, owned("x", namespace="elsewhere")))[0] is Standing.DANGLING
-    assert (await asked.owners.standing(reference, owned("y", namespace=NAMESPACE)))[0] is Standing.SOLID
+    assert (await asked.owners.standing(reference, owned("x", namespace="elsewhere")))[0] is OwnerState.DANGLING
+    assert (await asked.owners.standing(reference, owned("y", namespace=NAMESPACE)))[0] is OwnerState.SOLID
 
 
 async def test_another_uid_under_the_owners_name_is_not_the_owner(asked: Asked) -> None:
     owner = await asked.config_map("owner")
     reference = OwnerReference(api_version="v1", kind="ConfigMap", name=owner.name, uid="other")
-    assert (await asked.owners.standing(reference, owned("x", namespace=NAMESPACE)))[0] is Standing.DANGLING
+    assert (await asked.owners.standing(reference, owned("x", namespace=NAMESPACE)))[0] is OwnerState.DANGLING
 
 
 async def test_an_owner_of_the_cluster_is_asked_for_there(asked: Asked) -> None:
     role = await asked.client.create(ClusterRole(metadata=ObjectMeta(name="role")))
-    assert (await asked.owners.standing(owner_reference(role), owned("x")))[0] is Standing.SOLID
+    assert (await asked.owners.standing(owner_reference(role), owned("x")))[0] is OwnerState.SOLID
 
 
 @pytest.mark.parametrize(("api_version", "kind"), [("nobody.test/v1", "Ghost"), ("v2", "ConfigMap"), ("v1", "Configmap")])

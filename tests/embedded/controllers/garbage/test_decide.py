@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from applecart.embedded.controllers.garbage.decide import (
     Delete,
     Keep,
+    OwnerState,
     Plan,
     Propagation,
-    Standing,
     Strip,
     plan,
     standing_of,
@@ -21,7 +21,7 @@ from applecart.embedded.controllers.garbage.decide import (
 from applecart.embedded.controllers.garbage.graph import FOREGROUND, ORPHAN
 from tests.embedded.controllers.garbage.owned import owned, refers_to
 
-SOLID, DANGLING, WAITING = Standing.SOLID, Standing.DANGLING, Standing.WAITING
+SOLID, DANGLING, WAITING = OwnerState.SOLID, OwnerState.DANGLING, OwnerState.WAITING
 IN_BACKGROUND = Delete(Propagation.BACKGROUND)
 IN_FOREGROUND = Delete(Propagation.FOREGROUND)
 PLAIN = owned("d", ["o"])
@@ -44,7 +44,7 @@ GOING = owned("d", ["o"], finalizers=[FOREGROUND], is_deleted=True)
         ([WAITING, DANGLING], IN_BACKGROUND),
     ],
 )
-def test_without_dependents(standings: list[Standing], expected: Plan) -> None:
+def test_without_dependents(standings: list[OwnerState], expected: Plan) -> None:
     obj = owned("x", [str(number) for number in range(len(standings))])
     assert plan(obj, standings, []) == expected
 
@@ -59,7 +59,7 @@ def test_without_dependents(standings: list[Standing], expected: Plan) -> None:
         ([SOLID, WAITING], [GOING], Strip((refers_to("0"),))),
     ],
 )
-def test_with_dependents(standings: list[Standing], dependents: list[object], expected: Plan) -> None:
+def test_with_dependents(standings: list[OwnerState], dependents: list[object], expected: Plan) -> None:
     obj = owned("x", [str(number) for number in range(len(standings))])
     assert plan(obj, standings, dependents) == expected  # type: ignore[arg-type]
 
@@ -79,15 +79,17 @@ def test_the_standing_of_an_owner() -> None:
     assert standing_of(GOING) is WAITING
 
 
-@given(st.lists(st.sampled_from(Standing), max_size=6), st.booleans())
-def test_an_object_goes_only_when_it_has_owners_and_none_is_solid(standings: Sequence[Standing], has_dependents: bool) -> None:
+@given(st.lists(st.sampled_from(OwnerState), max_size=6), st.booleans())
+def test_an_object_goes_only_when_it_has_owners_and_none_is_solid(
+    standings: Sequence[OwnerState], has_dependents: bool
+) -> None:
     obj = owned("x", [str(number) for number in range(len(standings))])
     decided = plan(obj, standings, [PLAIN] if has_dependents else [])
     assert isinstance(decided, Delete) == (bool(standings) and SOLID not in standings)
 
 
-@given(st.lists(st.sampled_from(Standing), max_size=6))
-def test_what_is_stripped_is_just_what_is_not_solid(standings: Sequence[Standing]) -> None:
+@given(st.lists(st.sampled_from(OwnerState), max_size=6))
+def test_what_is_stripped_is_just_what_is_not_solid(standings: Sequence[OwnerState]) -> None:
     obj = owned("x", [str(number) for number in range(len(standings))])
     decided = plan(obj, standings, [])
     if isinstance(decided, Strip):

@@ -16,7 +16,7 @@ import msgspec
 
 from applecart.api.meta import Key, Object, OwnerReference
 from applecart.api.reasons import warning
-from applecart.embedded.controllers.garbage.decide import Delete, Standing, Strip, plan, standing_of, unblocked, without_owner
+from applecart.embedded.controllers.garbage.decide import Delete, OwnerState, Strip, plan, standing_of, unblocked, without_owner
 from applecart.embedded.controllers.garbage.graph import FOREGROUND, ORPHAN, Graph, Monitors, is_foreground, is_orphaning
 from applecart.errors import Transient
 from applecart.kube.client import Client
@@ -57,7 +57,7 @@ class Owners:
         self._graph = graph
         self._absentees: OrderedDict[tuple[str, OwnerReference], None] = OrderedDict()
 
-    async def standing(self, reference: OwnerReference, dependent: Object) -> tuple[Standing, bool]:
+    async def standing(self, reference: OwnerReference, dependent: Object) -> tuple[OwnerState, bool]:
         """How the owner is, and whether its end will be told to us."""
         seen = self._graph.owner_of(reference, dependent)
         if seen is not None:
@@ -73,14 +73,14 @@ class Owners:
         key = Key(dependent.namespace if resource.namespaced else "", reference.name)
         known = (key.namespace, reference)
         if known in self._absentees:
-            return Standing.DANGLING, True
+            return OwnerState.DANGLING, True
         try:
             owner = await self._client.get(metadata_kind(resource), key)
         except NotFound:
             owner = None
         if owner is None or owner.uid != reference.uid:
             self._remember(known)
-            return Standing.DANGLING, True
+            return OwnerState.DANGLING, True
         return standing_of(owner), False
 
     def is_elsewhere(self, reference: OwnerReference, dependent: Object) -> bool:
@@ -193,9 +193,9 @@ class Collector:
             type(obj), obj.key, Merge({"metadata": {"ownerReferences": owners}}), if_revision=obj.revision
         )
 
-    def _warn_of_strangers(self, obj: Object, standings: list[Standing]) -> None:
+    def _warn_of_strangers(self, obj: Object, standings: list[OwnerState]) -> None:
         for reference, standing in zip(obj.metadata.owner_references, standings, strict=True):
-            if standing is Standing.DANGLING and self.owners.is_elsewhere(reference, obj):
+            if standing is OwnerState.DANGLING and self.owners.is_elsewhere(reference, obj):
                 named = (
                     f"[{reference.api_version}/{reference.kind}, namespace: {obj.namespace}, name: {reference.name}, "
                     f"uid: {reference.uid}]"

@@ -14,7 +14,7 @@ from applecart.api.meta import Object, OwnerReference
 from applecart.embedded.controllers.garbage.graph import FOREGROUND, ORPHAN, is_foreground
 
 
-class Standing(StrEnum):
+class OwnerState(StrEnum):
     """How an owner is."""
 
     SOLID = "solid"
@@ -46,21 +46,21 @@ class Delete(msgspec.Struct, frozen=True):
 Plan = Keep | Strip | Delete
 
 
-def standing_of(owner: Object | None) -> Standing:
+def standing_of(owner: Object | None) -> OwnerState:
     if owner is None:
-        return Standing.DANGLING
-    return Standing.WAITING if is_foreground(owner) else Standing.SOLID
+        return OwnerState.DANGLING
+    return OwnerState.WAITING if is_foreground(owner) else OwnerState.SOLID
 
 
-def plan(obj: Object, standings: Sequence[Standing], dependents: Sequence[Object]) -> Plan:
+def plan(obj: Object, standings: Sequence[OwnerState], dependents: Sequence[Object]) -> Plan:
     """`standings` are those of the object's references, in their order; `dependents` are the object's own."""
     references = obj.metadata.owner_references
     if not references:
         return Keep()
-    solid = tuple(reference for reference, how in zip(references, standings, strict=True) if how is Standing.SOLID)
+    solid = tuple(reference for reference, how in zip(references, standings, strict=True) if how is OwnerState.SOLID)
     if solid:
         return Keep() if len(solid) == len(references) else Strip(solid)
-    if Standing.WAITING in standings and dependents:
+    if OwnerState.WAITING in standings and dependents:
         return Delete(Propagation.FOREGROUND, unblock_first=any(is_foreground(dependent) for dependent in dependents))
     # A person who asked for another propagation before is heard.
     if ORPHAN in obj.metadata.finalizers:

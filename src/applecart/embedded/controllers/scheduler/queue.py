@@ -24,7 +24,7 @@ DOUBLINGS_MAX = 10  # beyond the longest backoff; more would overflow a float on
 LONGEST_WAIT_S = 300.0  # a wake-up that was lost costs five minutes, as in the real scheduler
 
 
-class Standing(Enum):
+class State(Enum):
     READY = "ready"
     TRIED = "tried"  # handed out, and not heard of since
     WAITING = "waiting"  # fits nowhere
@@ -33,7 +33,7 @@ class Standing(Enum):
 
 class PendingPod(msgspec.Struct):
     wants: Wants
-    standing: Standing = Standing.READY
+    standing: State = State.READY
     attempts: int = 0  # in vain
     told: str = ""  # the last Event about it...
     told_at_s: float = 0.0  # ...and when
@@ -80,7 +80,7 @@ class Pending:
         entry = self._entries.pop(key, None)
         if entry is None:
             return
-        was_on_its_way = entry.standing in (Standing.READY, Standing.TRIED)
+        was_on_its_way = entry.standing in (State.READY, State.TRIED)
         self._leave(entry)
         if was_on_its_way:
             self._wake_next(entry.wants.shape)  # the room that it was woken for may still be there
@@ -97,7 +97,7 @@ class Pending:
         if not self._ready:
             return None
         entry = self._entries[self._ready.pop(0).key]
-        entry.standing = Standing.TRIED
+        entry.standing = State.TRIED
         return entry
 
     def due_in_s(self, now_s: float) -> float | None:
@@ -110,7 +110,7 @@ class Pending:
         if not self._is_tried(entry):
             return
         entry.attempts += 1
-        entry.standing = Standing.WAITING
+        entry.standing = State.WAITING
         insort(self._waiting.setdefault(entry.wants.shape, []), entry.wants.rank)
         self._due.put(entry.wants.key, now_s + LONGEST_WAIT_S)
 
@@ -118,10 +118,10 @@ class Pending:
         """The attempt came to no end. One that waits already goes on waiting, but what should be said about it was not."""
         if self._is_tried(entry):
             entry.attempts += 1
-            entry.standing = Standing.FAILED
+            entry.standing = State.FAILED
             self._due.put(entry.wants.key, now_s + entry.backoff_s)
             self._wake_next(entry.wants.shape)
-        elif self._entries.get(entry.wants.key) is entry and entry.standing is Standing.WAITING:
+        elif self._entries.get(entry.wants.key) is entry and entry.standing is State.WAITING:
             self._due.put(entry.wants.key, now_s + entry.backoff_s)
 
     def room_appeared(self, fits: Callable[[Shape], bool]) -> None:
@@ -139,11 +139,11 @@ class Pending:
 
     def _is_tried(self, entry: PendingPod) -> bool:
         """Whether nobody replaced or dropped the entry while it was out."""
-        return self._entries.get(entry.wants.key) is entry and entry.standing is Standing.TRIED
+        return self._entries.get(entry.wants.key) is entry and entry.standing is State.TRIED
 
     def _make_ready(self, entry: PendingPod) -> None:
         self._leave(entry)
-        entry.standing = Standing.READY
+        entry.standing = State.READY
         insort(self._ready, entry.wants.rank)
 
     def _wake_next(self, shape: Shape) -> None:
@@ -153,9 +153,9 @@ class Pending:
     def _leave(self, entry: PendingPod) -> None:
         rank, shape = entry.wants.rank, entry.wants.shape
         self._due.discard(rank.key)
-        if entry.standing is Standing.READY:
+        if entry.standing is State.READY:
             _remove(self._ready, rank)
-        elif entry.standing is Standing.WAITING:
+        elif entry.standing is State.WAITING:
             _remove(self._waiting[shape], rank)
             if not self._waiting[shape]:
                 del self._waiting[shape]

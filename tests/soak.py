@@ -15,7 +15,7 @@ from hypothesis.internal.conjecture import providers
 T = TypeVar("T")
 
 USUAL = "usual"
-MOST_EXAMPLES = 40  # of a usual run; the `max_examples` of a test are a soak's. Drawing them was a third of all work
+MOST_EXAMPLES = 25  # of a usual run; the `max_examples` of a test are a soak's. Drawing them was a third of all work
 SOAK = "soak"
 
 # How long an example takes says something about the machine, not about the code.

@@ -24,6 +24,7 @@ from applecart.kube.patch import Merge
 from tests.kube.backends import Backend
 from tests.kube.embedded_api import serving
 from tests.kube.processes import Link, Process, Served, Weather, World
+from tests.soak import soaks
 from tests.virtual_time import elapse
 
 KEY = Key("test", "provider")
@@ -487,7 +488,7 @@ CANDIDATES = st.lists(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=soaks(12, 120))
 @given(CANDIDATES, SCHEDULES, st.integers(0, 1000))
 def test_under_any_schedule_never_two_work_at_once_and_one_does_soon_after_all_is_well_again(
     candidates: list[tuple[float, float, float]], schedule: list[tuple[float, tuple[str, int, float]]], seed: int

@@ -24,7 +24,7 @@ from tests.soak import sample
 RESTART_AFTER_S = 10.0  # what launchd waits before it starts the agent again
 TART = "/usr/local/bin/tart"
 LONGEST_LIFE_S = 3 * 3600.0
-SAMPLE = 5  # calls of a scenario and moment at which a usual run kills
+SAMPLE = 4  # calls of a scenario and moment at which a usual run kills
 
 Person = Callable[[World], Awaitable[None]]
 

@@ -36,7 +36,7 @@ CALLS = [
     ("delete", "ci-job-1"),
 ]
 
-MOMENTS = [(verb, vm, when) for verb, vm in CALLS for when in ("before", "after")]
+MOMENTS = [(verb, vm, when) for when in ("before", "after") for verb, vm in CALLS]
 
 
 def job(runs_s: float) -> Pod:
@@ -81,7 +81,7 @@ def phase(pods: Followed[Pod], key: Key) -> str:
     return pod.status.phase if pod is not None else ""
 
 
-@pytest.mark.parametrize(("verb", "vm", "when"), sample(MOMENTS, 4, offset=1))
+@pytest.mark.parametrize(("verb", "vm", "when"), sample(MOMENTS, 2, offset=2))
 async def test_an_agent_killed_around_a_command_of_tart_finds_its_way_on(
     embedded: Api, agent_of: StartsAgents, verb: str, vm: str, when: str
 ) -> None:

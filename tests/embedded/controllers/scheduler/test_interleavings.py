@@ -27,6 +27,7 @@ from tests.embedded.controllers.scheduler.conftest import Play
 from tests.embedded.controllers.scheduler.objects import node, pod
 from tests.kube.embedded_api import serving
 from tests.kube.faults import Cut, Fault, LaggingStream, Lost, Refused, RepeatsLines, Says, Slow, Stalls
+from tests.soak import soaks
 
 STEPS = 60
 SETTLE_S = 220.0  # a silent watch is given up after 150 s; the five-minute look at all who wait must not be what saves a Pod
@@ -197,12 +198,12 @@ async def storm(seed: int) -> list[tuple[str, str]]:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=soaks(12, 60))
 def test_never_over_capacity_and_nobody_who_fits_is_left_waiting(seed: int) -> None:
     run_virtual(storm(seed))
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=soaks(2, 5))
 def test_the_same_seed_gives_the_same_placement(seed: int) -> None:
     assert run_virtual(storm(seed)) == run_virtual(storm(seed))

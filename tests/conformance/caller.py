@@ -15,7 +15,7 @@ from typing import Any
 
 import aiohttp
 
-from applecart.kube.http import AbortingConnector
+from applecart.kube.http_connector import AbortingConnector
 
 CALL_TIMEOUT_S = 40.0  # a real server answers a revision of the future only after 3 s, and the machine may be busy
 WATCH_TIMEOUT_S = 30.0  # for the events of one check to arrive

@@ -15,10 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-import aiohttp
 import msgspec
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.client_reqrep import ConnectionKey
 
 from applecart import __version__
 from applecart.clock import Clock
@@ -30,8 +27,6 @@ from applecart.kube.tls import speaks_tls, tls_context, tls_failure
 from applecart.kube.transport import Request, Response, Stream
 
 if TYPE_CHECKING:
-    import ssl
-
     import aiohttp
 
 CONNECT_DEADLINE_S = 10.0  # TCP and TLS; a server that needs longer is down, and the call's own deadline is for the answer
@@ -40,13 +35,6 @@ MAX_BODY_BYTES = 512 << 20  # ten times a list of 10,000 Pods; beyond it somethi
 READ_BUFFER_BYTES = 1 << 18  # a burst of watch events arrives in one piece
 WHOLE_BODY_BYTES = 1 << 20  # aiohttp's own limit for sending a body without letting the loop do anything else
 _PATH_SAFE = "/:@!$&'()*+,;=~%"  # names in a path are already encoded (`applecart.kube.paths`)
-
-
-class AbortingConnector(aiohttp.TCPConnector):
-    def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
-        if (should_close or protocol.should_close) and protocol.transport is not None:
-            protocol.transport.abort()
-        super()._release(key, protocol, should_close=should_close)
 
 
 def explained(error: Exception, request: Request, endpoint: Endpoint, certificate: ClientCertificate | None) -> Exception:
@@ -209,7 +197,7 @@ class HttpTransport:
         if self._session is None:
             import aiohttp
 
-            from applecart.kube.http import AbortingConnector
+            from applecart.kube.http_connector import AbortingConnector
 
             # No limit on connections: watches hold theirs, and a full pool would let them starve every other call.
             connector = AbortingConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S)

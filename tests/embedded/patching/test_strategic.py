@@ -1,5 +1,6 @@
 """Strategic merge patch, and its lists."""
 
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -101,6 +102,15 @@ def test_items_that_cannot_be_told_apart_are_refused(items: Items, original: lis
     with pytest.raises(Refusal) as refused:
         merge_items(items, original, patch)
     assert refused.value.code == 422
+
+
+@pytest.mark.parametrize(("place", "is_right"), [(0, True), (1, False)], ids=["before", "behind"])
+def test_a_directive_may_not_stand_behind_the_last_item_of_the_order(place: int, is_right: bool) -> None:
+    """A real server refuses it; a random patch of a Node's conditions found it."""
+    patch: list[Any] = [{"name": "a", "$patch": "delete"}, *named("d")]
+    patch.insert(1 + place, {"$patch": "replace"})
+    with nullcontext() if is_right else pytest.raises(Refusal, match="doesn't match"):
+        BY_NAME.check_order(patch, named("d"))
 
 
 @pytest.mark.parametrize(("patch", "order", "is_right"), [("ac", "abc", True), ("ca", "abc", False), ("d", "abc", False)])

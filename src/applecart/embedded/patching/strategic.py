@@ -50,13 +50,19 @@ class Items:
         """`$setElementOrder` must list what the patch changes, in the patch's order."""
         if not patch or not order:
             return
-        waiting = iter([self.identity(item) for item in order])
+        listed = [self.identity(item) for item in order]
+        place = 0
         for item in patch:
-            if type(item) is dict and DIRECTIVE in item:
+            is_directive = type(item) is dict and DIRECTIVE in item
+            if is_directive and self.key and item[DIRECTIVE] == "delete":
                 continue
-            wanted = self.identity(item)
-            if not any(listed == wanted for listed in waiting):
+            if not is_directive:
+                wanted = self.identity(item)
+                while place < len(listed) and listed[place] != wanted:
+                    place += 1
+            if place == len(listed):  # also a directive may not stand behind the last listed item
                 raise unprocessable("The order in patch list doesn't match $setElementOrder list")
+            place += not is_directive
 
 
 def merge_items(items: Items, original: list[Any], patch: list[Any]) -> list[Any]:

@@ -1,5 +1,6 @@
 """What every cluster has from its first moment."""
 
+import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from applecart.api.core import Service
@@ -8,6 +9,8 @@ from applecart.clock import Clock
 from applecart.embedded.auth.token_keys import TokenKeys
 from applecart.embedded.server.server import running_api
 from applecart.embedded.store.log import MemoryLog
+from applecart.embedded.store.record import LogEntry, Op, Record
+from applecart.embedded.store.store import peek
 from applecart.kube.client import Client
 
 KEYS = TokenKeys(ec.generate_private_key(ec.SECP256R1()))
@@ -18,3 +21,16 @@ async def test_the_api_has_the_service_that_clients_know_it_by(clock: Clock) -> 
     async with running_api(MemoryLog(), clock, KEYS) as running:
         service = await Client(running.transport(), clock).get(Service, Key("default", "kubernetes"))
     assert service.labels == {"component": "apiserver", "provider": "kubernetes"}
+
+
+async def test_objects_of_a_kind_that_is_no_longer_served_are_told(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    """A namespace with a claim in it went away as empty, and an export left volumes out without a word."""
+    memory = MemoryLog()
+    memory.start(lambda _: None, lambda _: None)
+    value = b'{"metadata":{"name":"pv1","uid":"1"}}'
+    memory.submit(LogEntry("persistentvolumes", Op.ADDED, Record(Key("", "pv1"), 1, value, peek(value))))
+    await memory.aclose()
+    async with running_api(memory, clock, KEYS) as running:
+        assert len(running.store.table("persistentvolumes")) == 1
+    told = [line for line in caplog.records if "does not serve" in line.getMessage()]
+    assert [vars(line)["fields"] for line in told] == [{"kind": "persistentvolumes", "objects": 1}]

@@ -30,7 +30,7 @@ from applecart.embedded.store.log import StoreFailed
 from applecart.embedded.surface.served import VIRTUAL_KINDS
 from applecart.observe.logs import logger
 
-_log = logger("applecart.embedded.api")
+_log = logger(__name__)
 OF_COLLECTIONS = ("list", "watch", "deletecollection")  # they go in slices
 OF_SMALL_BODIES = ("binding", "eviction", "token", "scale")
 SMALL_BODY_BYTES = 32 << 10  # of questions, options and what is not stored as it is sent

@@ -20,6 +20,7 @@ from applecart.embedded.server.gate import Submitted, write_own
 from applecart.embedded.server.objects import find, key_of, viewed
 from applecart.embedded.store.record import Change, Op
 from applecart.embedded.store.table import NODE_FIELD
+from applecart.observe.logs import logger
 
 GATHERER = Manager("clusterrole-aggregation-controller")  # who does it elsewhere
 # The name by which clients in a cluster know its API. Nobody routes the address: a VM is told another one, if any.
@@ -38,6 +39,18 @@ API_SERVICE: Document = {
     },
 }
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+log = logger(__name__)
+
+
+def tell_unserved(core: Core) -> None:
+    """Say what another version left here that nobody can see: it is in no list, export or namespace."""
+    for label in core.store.labels():
+        if core.registry.storing(label) is None:
+            about = log.bind(kind=label, objects=len(core.store.table(label)))
+            about.warning(
+                "objects of a kind that this version does not serve are kept unseen; the version before can read them"
+            )
 
 
 async def make_sure(core: Core) -> None:

@@ -25,7 +25,7 @@ from applecart.observe.logs import logger
 
 LOOK_AGAIN_S = 1.0  # while objects of a deleted definition wait for their finalizers
 
-_log = logger("applecart.embedded.definitions")
+_log = logger(__name__)
 
 
 def install(registry: Registry, definition: dict[str, Any]) -> None:

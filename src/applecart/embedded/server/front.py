@@ -50,7 +50,7 @@ BODY_S = 60.0  # from the last header to the last byte of the body; the real ser
 STOP_GRACE_S = 2.0
 SWITCHING_PROTOCOLS = 101
 
-_log = logger("applecart.embedded.front")
+_log = logger(__name__)
 _quiet = logging.getLogger("applecart.embedded.http")  # what strangers send is answered, not logged with a trace
 _quiet.setLevel(logging.CRITICAL)
 _HEADERS = {"Cache-Control": "no-cache, private"}

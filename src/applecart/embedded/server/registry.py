@@ -26,7 +26,7 @@ from applecart.embedded.tables.built_in import table_of
 from applecart.embedded.times import stamp
 from applecart.observe.logs import logger
 
-_log = logger("applecart.embedded.registry")
+_log = logger(__name__)
 CRD_LABEL = "customresourcedefinitions.apiextensions.k8s.io"
 
 

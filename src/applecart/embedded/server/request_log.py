@@ -15,7 +15,7 @@ from applecart.clock import Clock
 from applecart.observe.logs import logger
 
 ROTATE_BYTES = 64 << 20  # the file before is kept as .1
-_log = logger("applecart.embedded.requests")
+_log = logger(__name__)
 
 
 class RequestLog:

@@ -24,7 +24,7 @@ from applecart.embedded.auth.user import MASTERS, User
 from applecart.embedded.kinds.builtin import builtin_kinds
 from applecart.embedded.relay.relay import CLIENT_GROUPS, CLIENT_USER, running_relay
 from applecart.embedded.server.api import Api
-from applecart.embedded.server.boot import Consequences, make_sure
+from applecart.embedded.server.boot import Consequences, make_sure, tell_unserved
 from applecart.embedded.server.core import Core, Settings
 from applecart.embedded.server.data_folder import DATABASE, DataFolder, make_data_folder
 from applecart.embedded.server.definitions import Definitions, install
@@ -102,6 +102,7 @@ async def running_api(
     identity = Identity(BearerTokens(accounts, BootstrapTokens(reader, clock)), accounts)
     definitions = Definitions(core, definitions_kind)
     Consequences(core, authorizer)
+    tell_unserved(core)
     await make_sure(core)
     cleaning = asyncio.create_task(definitions.run())
     running = RunningApi(Api(core, identity, Pages(core, accounts, address)), store, identity, core)

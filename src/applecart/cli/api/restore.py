@@ -47,7 +47,7 @@ def command(data: Path, archive: Path, force: bool) -> None:
     click.echo(f"{data}  {done.objects} objects of {made_at}, goes on at revision {done.revision}")
     if done.moved_to:
         click.echo(f"what was there lies in {done.moved_to}")
-    click.echo("start it with: applecart api start --data, and every client lists anew")
+    click.echo(f"start it with: applecart api start --data {data}; every client lists anew")
 
 
 def restore(data: Path, archive: Path, now: datetime, *, force: bool) -> Restored:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 
 def stamp(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return at.astimezone(UTC).isoformat(timespec="seconds")[:19] + "Z"
 
 
 def read_stamp(text: str) -> datetime:

@@ -1,15 +1,18 @@
 """Owners as they are written down, and through plain writes."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from applecart.embedded.patching.field_set import FieldSet, field, path_text
 from applecart.embedded.patching.managed_fields import (
     APPLY,
+    NEVER_OWNED,
     OLD_UPDATES,
     UPDATE,
     UPDATERS_LIMIT,
@@ -280,6 +283,40 @@ def test_a_subresource_has_its_own_entry() -> None:
 @pytest.mark.parametrize("metadata", [None, 5, [], "x"])
 def test_an_object_without_metadata_is_left_alone(metadata: Any) -> None:
     assert track(None, {"metadata": metadata}) == {"metadata": metadata}
+
+
+ITEMS = st.lists(
+    st.fixed_dictionaries({}, optional={"name": st.sampled_from(["a", "b", "a b", 'a"', "é"]), "env": JSON}), max_size=3
+)
+METADATA = st.fixed_dictionaries(
+    {},
+    optional={"name": st.text(), "labels": JSON, "finalizers": JSON, "ownerReferences": JSON, "creationTimestamp": st.none()},
+)
+BLANK = {"metadata": {"creationTimestamp": None}, "spec": {"containers": None}, "status": {}}
+
+
+@example({}, {}, [{"name": "a b"}, {"name": "a"}], {})  # in another order than as texts
+@example({}, {}, [{"name": "a", "env": "x"}, {"name": "a"}], {})
+@example({}, {}, None, {})
+@given(METADATA, OBJECTS, ITEMS | st.none(), OBJECTS)
+def test_a_creation_is_written_down_as_a_comparison_with_nothing_finds_it(
+    metadata: dict[str, Any], spec: dict[str, Any], containers: Any, status: dict[str, Any]
+) -> None:
+    spec = {**spec, "containers": containers} if containers is not None else spec
+    obj = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+    for writer in (
+        Writer("m", POD, "v1", START, blank=BLANK),
+        Writer("m", POD, "v1", START, blank=BLANK, reset=("status",)),
+        Writer("m", PROBE, "v1", START),
+    ):
+        found = (writer.changes(None, obj).taken - NEVER_OWNED).written()
+        assert list(walked(writer.written_as_new(obj))) == list(walked(found))
+
+
+def walked(fields: dict[str, Any], at: str = "") -> Iterator[str]:
+    for name, below in fields.items():
+        yield f"{at} {name}"
+        yield from walked(below, f"{at} {name}")
 
 
 @given(OBJECTS, OBJECTS, JSON, JSON)

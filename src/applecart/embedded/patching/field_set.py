@@ -41,7 +41,16 @@ def field(name: str) -> Element:
 
 def key(values: dict[str, Any]) -> Element:
     """An item of a list that is identified by some of its members."""
+    if len(values) == 1:
+        ((name, one),) = values.items()
+        if type(one) is str and len(one) <= KNOWN_ELEMENT_LENGTH:
+            return _known_key(name, one)
     return "k:{" + ",".join([f"{_written(name)}:{_written(values[name])}" for name in sorted(values)]) + "}"
+
+
+@lru_cache(maxsize=4096)  # containers, volumes, variables and conditions have the same few names in all objects
+def _known_key(name: str, one: str) -> Element:
+    return f"k:{{{_written(name)}:{_written(one)}}}"
 
 
 def value(item: Any) -> Element:

@@ -9,11 +9,10 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from applecart.embedded.patching.field_set import NOTHING, BadElement, FieldSet, field, read_field_set
-from applecart.embedded.patching.structured_merge import Changes, changes_between
+from applecart.embedded.patching.structured_merge import NO_MEMBERS, Changes, changes_between, written_as_new
 from applecart.embedded.patching.values import refuses_deep_nesting
 from applecart.embedded.shape import Shape
 from applecart.embedded.times import read_stamp, stamp
@@ -102,17 +101,21 @@ def write_entries(entries: Entries, *, as_text: bool = False) -> list[dict[str, 
     """Appliers first, then by age. `as_text` leaves the sets as JSON, which is most of them as it was stored."""
     ordered = sorted(entries.items(), key=lambda one: _order(*one))
     return [
-        {
-            "manager": owner.manager,
-            "operation": owner.operation,
-            "apiVersion": entry.api_version,
-            **({"time": entry.time} if entry.time else {}),
-            "fieldsType": "FieldsV1",
-            "fieldsV1": entry.fields.text if as_text else entry.fields.written(),
-            **({"subresource": owner.subresource} if owner.subresource else {}),
-        }
+        _written(owner, entry.api_version, entry.time, entry.fields.text if as_text else entry.fields.written())
         for owner, entry in ordered
     ]
+
+
+def _written(owner: Owner, api_version: str, time: str, fields: Any) -> dict[str, Any]:
+    return {
+        "manager": owner.manager,
+        "operation": owner.operation,
+        "apiVersion": api_version,
+        **({"time": time} if time else {}),
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+        **({"subresource": owner.subresource} if owner.subresource else {}),
+    }
 
 
 def _order(owner: Owner, entry: ManagerEntry) -> tuple[Any, ...]:
@@ -154,7 +157,6 @@ def cap_updaters(entries: Entries) -> Entries:
 
 
 UNNAMED = "unknown"  # a manager that gave no name
-NO_MEMBERS: Mapping[str, Any] = MappingProxyType({})
 
 _SERVERS_OWN = (
     "name",
@@ -190,6 +192,12 @@ class Writer(NamedTuple):
         changes = changes_between(self.comparable(old), self.comparable(new), self.shape)
         return changes.without(reset_fields(self.reset))
 
+    def written_as_new(self, obj: dict[str, Any]) -> dict[str, Any]:
+        """What the creator of an object owns of it, written down."""
+        content = {name: one for name, one in obj.items() if name not in ("apiVersion", "kind")}
+        content["metadata"] = {name: one for name, one in obj["metadata"].items() if name not in _SERVERS_OWN}
+        return written_as_new(self.comparable(content), self.shape, {**self.blank, "metadata": NO_MEMBERS})
+
     def comparable(self, obj: dict[str, Any] | None) -> dict[str, Any]:
         """An object as ownership sees it: without managedFields, without whole parts that the endpoint ignores, and with what
         all objects of its kind have."""
@@ -218,6 +226,10 @@ def track_update(old: dict[str, Any] | None, new: dict[str, Any], writer: Writer
     if not entries and old is not None:
         return  # whoever clears the owners of an object ends the tracking, until somebody applies
     owner = Owner(writer.manager or UNNAMED, UPDATE, writer.api_version, writer.subresource)
+    if old is None and not entries and not any("." in path for path in writer.reset):
+        if fields := writer.written_as_new(new):
+            metadata["managedFields"] = [_written(owner, owner.api_version, stamp(writer.now), fields)]
+        return
     after = after_update(entries, writer.changes(old, new), owner, writer.now)
     if after:
         metadata["managedFields"] = stored if after == known else write_entries(after, as_text=True)

@@ -99,12 +99,12 @@ def admit_new(core: Core, write: Write, document: Document) -> None:
 
 def _need_namespace(core: Core, kind: Kind, namespace: str, name: str) -> None:
     """Objects are only made in namespaces that exist and stay."""
-    home = core.reader.get(NAMESPACES, "", namespace)
+    home = core.store.table(NAMESPACES).get(Key("", namespace))
     if home is None:
         homes = core.registry.find("", "v1", NAMESPACES)
         assert homes is not None
         raise not_found(homes.resource, namespace)
-    if home["metadata"].get("deletionTimestamp") is not None:
+    if b'"deletionTimestamp"' in home.value and "deletionTimestamp" in home.document()["metadata"]:
         why = f"unable to create new content in namespace {namespace} because it is being terminated"
         cause = {"reason": "NamespaceTerminating", "message": f"namespace {namespace} is being terminated"}
         raise forbidden(kind.resource, name, why, causes=[{**cause, "field": "metadata.namespace"}])

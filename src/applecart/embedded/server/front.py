@@ -207,7 +207,7 @@ class Front:
             raise too_large(BODY_LIMIT_BYTES)
         body = bytearray()
         try:
-            async with asyncio.timeout(BODY_S):
+            async with asyncio.timeout(None if raw.content.is_eof() else BODY_S):  # most bodies come with their headers
                 while chunk := await raw.content.readany():
                     if len(body) + len(chunk) > BODY_LIMIT_BYTES:
                         raise too_large(BODY_LIMIT_BYTES)

@@ -105,10 +105,9 @@ def _has_as_many_members(raw: bytes, document: Any) -> bool:
 
     Members are counted by the quote and colon behind their names; a text in which that could be written otherwise is not
     judged here."""
-    return (
-        raw.count(_NAME_END) == msgspec.json.encode(document).count(_NAME_END)
-        and _ESCAPED_QUOTE not in raw
-        and _LOOSE_NAME_END.search(raw) is None
+    written = msgspec.json.encode(document)
+    return raw == written or (
+        raw.count(_NAME_END) == written.count(_NAME_END) and _ESCAPED_QUOTE not in raw and _LOOSE_NAME_END.search(raw) is None
     )
 
 

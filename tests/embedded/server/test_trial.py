@@ -1,5 +1,6 @@
 """Large requests are worked out beside the loop, and are stored as if nothing had happened meanwhile, or not at all."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
@@ -8,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from applecart.api.meta import Key
 from applecart.clock import Clock
 from applecart.embedded.auth.user import User
 from applecart.embedded.schema import budget
@@ -15,11 +17,16 @@ from applecart.embedded.server import trial
 from applecart.embedded.server.api import Api
 from applecart.embedded.server.gate import OBJECT_LIMIT_BYTES
 from applecart.embedded.server.in_process import InProcessTransport
-from applecart.embedded.server.server import ADMIN, RunningApi
+from applecart.embedded.server.server import ADMIN, RunningApi, running_api
 from applecart.embedded.server.syntax import MOST_YAML_BYTES
+from applecart.embedded.server.trial import Trial
 from applecart.embedded.server.worker import LARGE_BYTES, Result, Worker
+from applecart.embedded.store.log import MemoryLog
+from applecart.embedded.store.record import NOTHING, LogEntry, Op, Record, Traits
 from applecart.kube.transport import Request, Response
-from tests.kube.embedded_api import serving
+from tests.embedded.schema.definition_documents import GROUP, definition, resource
+from tests.kube.embedded_api import serving, token_keys
+from tests.virtual_time import elapse
 
 MAPS = "/api/v1/namespaces/ci/configmaps"
 APPLY, MERGE = "application/apply-patch+yaml", "application/merge-patch+json"
@@ -122,6 +129,67 @@ async def test_an_update_of_an_older_revision_conflicts_also_when_it_became_olde
 async def test_nothing_is_created_in_a_namespace_that_was_deleted_meanwhile(callers: Callers) -> None:
     callers.meanwhile("DELETE", "/api/v1/namespaces/ci", {})
     assert (await callers.asks("POST", MAPS, {"metadata": {"name": "a"}, "data": LARGE})).status in (403, 404)
+
+
+@pytest.mark.parametrize("change", ["tightened", "deleted"])
+async def test_a_large_object_is_held_against_its_definition_as_it_is_by_then(callers: Callers, change: str) -> None:
+    """A request may wait for the thread longer than its definition lives."""
+    text = {"type": "string"}
+    schema = {"type": "object", "properties": {"data": {"type": "object", "additionalProperties": text}}}
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    assert (await callers.asks("POST", definitions, definition("drafts", schema))).status == 201
+    tight = {"type": "object", "properties": {"data": {"type": "object", "additionalProperties": {**text, "maxLength": 9}}}}
+    if change == "tightened":
+        callers.meanwhile(
+            "PATCH", f"{definitions}/drafts.{GROUP}", {"spec": {"versions": definition("drafts", tight)["spec"]["versions"]}}
+        )
+    else:
+        callers.meanwhile("DELETE", f"{definitions}/drafts.{GROUP}", {})
+    answer = await callers.asks("POST", f"/apis/{GROUP}/v1/drafts", resource("drafts", "a", data=LARGE))
+    assert answer.status == (422 if change == "tightened" else 404)
+    assert len(callers.running.store.table(f"drafts.{GROUP}")) == 0
+
+
+async def test_a_large_pod_is_not_evicted_past_a_budget_that_was_made_meanwhile(callers: Callers) -> None:
+    large = {**POD, "metadata": {"name": "p", "annotations": LARGE}}
+    assert (await callers.asks("POST", PODS, large)).status == 201
+    assert (await callers.asks("PATCH", f"{PODS}/p/status", {"status": {"phase": "Running"}}, MERGE)).status == 200
+    budget = {"metadata": {"name": "all"}, "spec": {"minAvailable": 1, "selector": {}}}
+    callers.meanwhile("POST", "/apis/policy/v1/namespaces/ci/poddisruptionbudgets", budget)
+    assert (await callers.asks("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}})).status == 429
+
+
+async def test_a_handler_finds_what_it_wrote_as_it_wrote_it_last(callers: Callers) -> None:
+    tried = Trial(replace(callers.running.core, worker=callers.worker))
+    for value in (b"1", b"2"):
+        tried.write("things", Op.MODIFIED, Record(Key("ci", "a"), tried.next_revision(), value, Traits("", NOTHING, NOTHING)))
+    found = tried.table("things").tip(Key("ci", "a"))
+    assert found is not None
+    assert found.value == b"2"
+
+
+class SlowLog(MemoryLog):
+    """A log whose disk takes a second."""
+
+    def submit(self, entry: LogEntry) -> None:
+        asyncio.get_running_loop().call_later(1.0, self._published, [entry])
+
+
+@pytest.mark.parametrize("data", [LARGE, {"small": "x"}], ids=["beside the loop", "on it"])
+@pytest.mark.parametrize("is_change", [True, False], ids=["a change", "no change of what is on its way"])
+async def test_nothing_is_answered_before_it_is_on_the_disk(clock: Clock, data: dict[str, str], is_change: bool) -> None:
+    """Also if whoever wrote what is on its way has gone meanwhile."""
+    async with running_api(SlowLog(), clock, token_keys()) as running:
+        callers, document = Callers(running), {"metadata": {"name": "a"}, "data": data}
+        maps = "/api/v1/namespaces/default/configmaps"
+        first = asyncio.create_task(running.transport().send(Request("POST", maps, body=msgspec.json.encode(document))))
+        await elapse(0.5)
+        asyncio.get_running_loop().call_later(0.2, first.cancel)
+        began_s = clock.monotonic()
+        change = {name: "changed" if is_change else value for name, value in data.items()}
+        assert (await callers.asks("PATCH", f"{maps}/a", {"data": change}, MERGE)).status == 200
+        assert clock.monotonic() - began_s == pytest.approx(1.0 if is_change else 0.5)
+        assert first.cancelled()
 
 
 async def test_two_large_creations_of_one_name_make_one_object(callers: Callers) -> None:

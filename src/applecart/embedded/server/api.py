@@ -92,7 +92,12 @@ class Api:
             with suppress(TooMuchForTheLoop), on_the_loop():
                 return await self._resource(request, kind, attributes)
         beside = partial(Api, identity=self._identity, pages=self._pages)
-        return await beside_the_loop(self.core, request.user, lambda core: beside(core)._resource(request, kind, attributes))
+        return await beside_the_loop(self.core, request.user, lambda core: beside(core)._once_more(request, attributes))
+
+    async def _once_more(self, request: ApiRequest, asked: Attributes) -> Answer | StreamAnswer:
+        """Beside the loop, where a request may have waited: its kind is what it is by now."""
+        kind = self.core.registry.find(asked.group, asked.version, asked.resource)
+        return not_found_page() if kind is None else await self._resource(request, kind, asked)
 
     async def _resource(self, request: ApiRequest, kind: Kind, asked: Attributes) -> Answer | StreamAnswer:
         core = self.core

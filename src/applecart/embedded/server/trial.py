@@ -82,8 +82,6 @@ class Trial:
         return self._next
 
     def write(self, label: str, op: Op, record: Record) -> None:
-        if self._real.failure:
-            raise self._real.failure
         self._next += 1
         self._writes.append((label, op, record))
 
@@ -109,7 +107,7 @@ class Trial:
     async def store(self) -> dict[int, int]:
         """Store what was written, without waiting in between; the revisions that were given out for the stand-ins."""
         revisions: dict[int, int] = {}
-        waiting = [self._real.settled(revision) for revision in self._settling if revision < STAND_IN]
+        waiting = [self._real.settled(revision) for revision in self._settling]
         for label, op, record in self._writes:
             revision = revisions[record.revision] = self._real.next_revision()
             value = _with_revisions(record.value, revisions)
@@ -134,10 +132,6 @@ class _TrialTable:
 
     def records(self, namespace: str | None = None) -> list[Record]:
         return self._trial.look(lambda: self._real.records(namespace))
-
-    @property
-    def changed_at(self) -> int:
-        return self._trial.look(lambda: self._real.changed_at)
 
 
 def _finished(run: Coroutine[Any, Any, Answer | StreamAnswer]) -> Answer | StreamAnswer:

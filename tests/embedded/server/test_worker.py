@@ -1,7 +1,9 @@
 """The thread beside the loop: in turns, and never for ever."""
 
 import asyncio
+import gc
 import threading
+import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -10,7 +12,7 @@ from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.user import MASTERS, User
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.server import worker as worker_module
-from applecart.embedded.server.worker import MOST_WAITING, Worker
+from applecart.embedded.server.worker import MOST_WAITING, Worker, _tell
 from tests.embedded.auth.objects_in_memory import ObjectsInMemory
 
 pytestmark = pytest.mark.real_time
@@ -71,3 +73,63 @@ async def test_users_take_turns_and_one_has_only_so_many_waiting(worker: Worker)
     assert order.index("other") == 1
     assert order.index("admin") == 2
     assert len(order) == 2 * MOST_WAITING + 2
+
+
+async def test_what_comes_at_once_is_counted_at_once(worker: Worker) -> None:
+    """Requests that arrive together all came before the first of them had begun to wait."""
+    answers = await asyncio.gather(*(worker.run(ONE, lambda: None) for _ in range(MOST_WAITING + 1)), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [type(None)] * MOST_WAITING + [Refusal]
+    admins = await asyncio.gather(*(worker.run(ADMIN, lambda: 1) for _ in range(MOST_WAITING + 1)))
+    assert admins == [1] * (MOST_WAITING + 1)
+    assert await worker.run(ONE, lambda: 1) == 1
+    assert not worker._waiting
+    assert not worker._turns_of
+
+
+async def test_whoever_goes_away_keeps_its_place_until_its_work_is_done(worker: Worker) -> None:
+    """Else one that hangs up and sends again has any number of large requests waiting."""
+    go, left, loop, all_done = threading.Event(), list(range(MOST_WAITING)), asyncio.get_running_loop(), asyncio.Event()
+
+    def job() -> None:
+        go.wait(20)
+        left.pop()
+        if not left:
+            loop.call_soon_threadsafe(all_done.set)
+
+    gone = [asyncio.create_task(worker.run(ONE, job)) for _ in range(MOST_WAITING)]
+    await asyncio.sleep(0.01)
+    for task in gone:
+        task.cancel()
+    await asyncio.wait(gone)
+    with pytest.raises(Refusal, match="too many large requests"):
+        await worker.run(ONE, lambda: None)
+    go.set()
+    await all_done.wait()
+    assert await worker.run(ONE, lambda: 1) == 1
+
+
+async def test_garbage_is_collected_again_after_a_large_request(worker: Worker) -> None:
+    assert not await worker.run(ONE, gc.isenabled)
+    worker.close()
+    await asyncio.to_thread(worker._thread.join, 20)
+    assert gc.isenabled()
+
+
+async def test_work_that_ends_as_its_time_is_over_does_not_take_the_next_one_along(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "LONGEST_S", 0.05)
+    late = asyncio.create_task(worker.run(ONE, lambda: None))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    time.sleep(0.2)  # noqa: ASYNC251 (the loop is busy, and hears of the end and of the time at once)
+    await asyncio.gather(late, return_exceptions=True)
+    monkeypatch.setattr(worker_module, "LONGEST_S", 5.0)
+    assert await worker.run(ONE, lambda: 1) == 1
+
+
+async def test_whoever_has_stopped_waiting_is_told_nothing() -> None:
+    done = asyncio.get_running_loop().create_future()
+    done.cancel()
+    _tell(done.set_result, done, 1)
+    assert done.cancelled()

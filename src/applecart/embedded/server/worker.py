@@ -45,6 +45,7 @@ class Worker:
         """What `work` returns or raises, once it was its turn."""
         if self._waiting[user.name] >= MOST_WAITING and MASTERS not in user.groups:
             raise too_many_requests("too many large requests, please try again later", 1)
+        self._waiting[user.name] += 1
         # Whoever goes away meanwhile does not give its turn to the next one: there is one thread.
         return await asyncio.shield(asyncio.create_task(self._in_turn(user.name, work)))
 
@@ -52,7 +53,6 @@ class Worker:
         self._jobs.put(None)
 
     async def _in_turn(self, name: str, work: Callable[[], Result]) -> Result:
-        self._waiting[name] += 1
         try:
             async with self._turns_of[name], self._turn:  # users take turns, however much one of them sends
                 return await self._run(work)

@@ -176,6 +176,24 @@ async def test_an_outage_is_told_once_and_its_end_too(world: World, caplog: pyte
     assert len(warnings) == 1
 
 
+async def test_a_server_that_forgets_its_past_again_and_again_is_followed_without_growing_pauses(world: World) -> None:
+    """What came in between says that it is well."""
+    informer = world.informer()
+    async with following(informer):
+        for turn in range(12):
+            await informer.following()
+            made = await world.create(f"m-{turn}")
+            await informer.wait_until(lambda made=made: informer.get(made.key) is not None)  # type: ignore[misc]
+            world.network.plan = always(Refused())
+            world.network.sever()
+            await world.create(f"unseen-{turn}")
+            await forget(world.running)
+            world.network.heal()
+            began_s = asyncio.get_running_loop().time()
+            await informer.wait_until(lambda turn=turn: f"unseen-{turn}" in names(informer))  # type: ignore[misc]
+            assert asyncio.get_running_loop().time() - began_s < 3.0
+
+
 async def test_a_single_hiccup_is_not_worth_a_warning(world: World, caplog: pytest.LogCaptureFixture) -> None:
     informer = world.informer()
     world.network.plan = in_turn([None, Says(429, retry_after_s=7)])

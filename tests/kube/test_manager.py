@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -16,10 +17,13 @@ from applecart.embedded.server.server import RunningApi
 from applecart.errors import ControlPlaneFault
 from applecart.kube.client import Client
 from applecart.kube.controller import DONE, Result
+from applecart.kube.informer import Informer
 from applecart.kube.manager import RESTART, TASK_DOWN, WELL_AFTER_S, Manager
+from applecart.kube.metadata_only import metadata_kind
 from applecart.kube.transport import NotLeading
 from tests.kube.faults import FaultyTransport, Refused, always
 from tests.kube.objects import config_map
+from tests.kube.test_own_writes import Slowly
 from tests.virtual_time import elapse
 
 LEASE = Key("test", "leader")
@@ -163,6 +167,70 @@ async def test_an_index_that_is_asked_for_late_knows_what_is_there(manager: Mana
         await maps.wait_until(lambda: maps.get(made.key) is not None)
         manager.informer(ConfigMap, "ci", indexes={"x": lambda one: [one.data.get("x", "")]})
         assert maps.by_index("x", "1") == [made]
+
+
+async def test_an_informer_of_all_follows_all_and_only_one_of_metadata_ends_with_its_last_handler(manager: Manager) -> None:
+    def handler(_: object) -> None: ...
+
+    some = manager.informer(ConfigMap, "ci")
+    assert manager.informer_of_all(ConfigMap.resource) is None
+    every, partial = manager.informer(ConfigMap), manager.informer(metadata_kind(Pod.resource))
+    assert manager.informer_of_all(ConfigMap.resource) is every
+    informer: Informer[Any]
+    for informer in (every, partial):
+        informer.on_change(handler)
+        manager.drop(informer, handler)  # type: ignore[misc]
+    assert manager.informers == [some, every]
+
+
+async def test_no_key_is_worked_on_before_what_must_come_first(manager: Manager) -> None:
+    order = []
+
+    async def first() -> None:
+        await elapse(1)
+        order.append("first")
+
+    async def reconcile(key: Key) -> Result:
+        order.append("key")
+        return DONE
+
+    manager.controller("ordered", reconcile, after=first).queue.add(Key("ci", "a"))
+    async with at_work(manager):
+        await elapse(5)
+    assert order == ["first", "key"]
+
+
+async def test_a_new_leader_decides_only_once_it_sees_what_the_one_before_wrote(running: RunningApi, clock: Clock) -> None:
+    wire = Slowly(running.transport())
+    manager = Manager(Client(wire, clock), lease=LEASE, identity="new")
+    maps, writes, seen = manager.informer(ConfigMap, "ci"), manager.own_writes(), []
+    writes.read_from(maps)
+
+    async def decide() -> None:
+        await writes.seen()
+        seen.append([one.name for one in maps])
+        await elapse(1000)
+
+    manager.background("decides", decide)
+    before = Manager(Client(running.transport(), clock), lease=LEASE, identity="before")
+
+    async def lead() -> None:
+        await elapse(20)
+        wire.lag_s = 3.0
+        await before.client.create(config_map("ci", "a"))
+        raise asyncio.CancelledError
+
+    before.background("leads", lead)
+    async with at_work(before):
+        await elapse(5)
+        standby = asyncio.create_task(manager.run())
+        await elapse(14)
+        assert seen == []
+        await elapse(1.5)
+    await elapse(60)
+    standby.cancel()
+    await asyncio.wait([standby])
+    assert seen == [["a"]]
 
 
 async def test_it_is_ready_when_every_cache_is_up_to_date(running: RunningApi, clock: Clock) -> None:

@@ -9,6 +9,7 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +20,7 @@ from applecart.api.pods import Pod
 from applecart.clock import Clock, VirtualClock, VirtualLoop, run_virtual
 from applecart.embedded.server.server import RunningApi
 from applecart.embedded.store.record import Change
-from applecart.errors import Unreachable
+from applecart.errors import ApplecartError, Unreachable
 from applecart.kube.client import Client
 from applecart.kube.controller import DONE, Controller, Result
 from applecart.kube.errors import NotFound
@@ -29,7 +30,22 @@ from applecart.kube.own_writes import PATIENCE_S, Behind, OwnWrites, target_of
 from applecart.kube.patch import Merge
 from applecart.kube.transport import READS, Request, Response, Stream, Transport
 from tests.kube.embedded_api import serving
-from tests.kube.faults import Cut, Ends, Fault, FaultyTransport, LaggingStream, Late, Lost, Refused, RepeatsLines, Says
+from tests.kube.faults import (
+    Cut,
+    Ends,
+    Fault,
+    FaultyTransport,
+    Hung,
+    LaggingStream,
+    Late,
+    Lost,
+    Plan,
+    Refused,
+    RepeatsLines,
+    Says,
+    always,
+    in_turn,
+)
 from tests.kube.objects import config_map, pod
 from tests.virtual_time import elapse
 
@@ -312,6 +328,18 @@ async def test_a_lost_creation_is_sent_again_so_that_its_late_arrival_changes_no
         assert [stage.maps.get(Key("ci", "a"))] == [made]
 
 
+async def test_a_lost_binding_is_sent_again_so_that_its_late_arrival_changes_nothing(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        made = await stage.client.create(pod("ci", "p"))
+        binding = {"metadata": {"name": "p", "uid": made.uid}, "target": {"kind": "Node", "name": "mac-1"}}
+        request = Request("POST", "/api/v1/namespaces/ci/pods/p/binding", body=msgspec.json.encode(binding))
+        stage.wire.loses_next = True
+        with stage.writes.noted(), pytest.raises(Unreachable):
+            await stage.client.call(request, repeatable=False)
+        await stage.writes.seen()
+        assert (await stage.client.get(Pod, made.key)).spec.node_name == "mac-1"
+
+
 async def test_a_lost_patch_is_not_sent_again_but_looked_at(running: RunningApi, clock: Clock) -> None:
     """Somebody may have changed their mind meanwhile: a patch without a precondition would change it back."""
     async with staged(running, clock) as stage:
@@ -325,6 +353,126 @@ async def test_a_lost_patch_is_not_sent_again_but_looked_at(running: RunningApi,
         assert stage.maps.get(made.key) == made
 
 
+async def test_a_lost_creation_that_was_carried_out_is_known_once_its_second_one_is_refused(
+    running: RunningApi, clock: Clock
+) -> None:
+    async with staged(running, clock) as stage:
+        network = FaultyTransport(running.transport(), in_turn([Lost()]))
+        with stage.writes.noted(), pytest.raises(Unreachable):
+            await Client(network, clock).create(config_map("ci", "a"))
+        assert stage.writes.is_in_doubt(None)
+        await stage.writes.seen()
+        assert not stage.writes.is_in_doubt(None)
+        assert stage.names == ["a"]
+
+
+async def test_a_lost_deletion_is_sent_again_only_if_it_names_the_uid(running: RunningApi, clock: Clock) -> None:
+    """Else the second one might delete a successor, which somebody made meanwhile."""
+    async with staged(running, clock) as stage:
+        for if_uid, sent in ((False, []), (True, ["DELETE a"])):
+            made = await stage.client.create(config_map("ci", "a"))
+            await stage.maps.wait_until(lambda: stage.names == ["a"])
+            network = FaultyTransport(stage.wire, in_turn([Refused(), Lost()]))
+            path, uid = "/api/v1/namespaces/ci/configmaps/a", made.uid if if_uid else ""
+            body = msgspec.json.encode({"preconditions": {"uid": uid}} if uid else {})
+            with stage.writes.noted(), pytest.raises(Unreachable):
+                await Client(network, clock).call(Request("DELETE", path, body=body), repeatable=False)
+            stage.wire.sent.clear()
+            await stage.writes.seen()
+            assert [one for one in stage.wire.sent if one.startswith("DELETE")] == sent
+            assert stage.names == []
+
+
+@pytest.mark.parametrize(
+    ("plan", "is_in_doubt"),
+    [
+        (in_turn([Says(409)]), False),
+        (in_turn([Lost(), Says(409)]), True),  # the first one may have been carried out
+        (always(Refused()), False),
+        (always(Says(503, 1)), False),
+        (always(Says(500)), True),
+        (always(Hung()), True),
+    ],
+    ids=["refused", "refused after a lost answer", "no connection", "told to come again", "in trouble", "silent"],
+)
+async def test_a_write_is_in_doubt_unless_it_surely_did_nothing(
+    running: RunningApi, clock: Clock, plan: Plan, is_in_doubt: bool
+) -> None:
+    async with staged(running, clock) as stage:
+        client = Client(FaultyTransport(running.transport(), plan), clock)
+        with stage.writes.noted("pool"), pytest.raises(ApplecartError):
+            await client.delete(ConfigMap, Key("ci", "a"))
+        assert stage.writes.is_in_doubt("pool") is is_in_doubt
+
+
+async def test_a_write_that_was_cancelled_on_its_way_is_in_doubt(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        client = Client(FaultyTransport(running.transport(), always(Late(20.0))), clock)
+        with stage.writes.noted("pool"), pytest.raises(TimeoutError):
+            async with asyncio.timeout(1.0):
+                await client.create(config_map("ci", "a"))
+        assert stage.writes.is_in_doubt("pool")
+        await stage.writes.seen("another key is not held up")
+
+
+async def test_a_dry_run_is_no_write(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        with stage.writes.noted():
+            await stage.client.create(config_map("ci", "a"), dry_run=True)
+        stage.wire.sent.clear()
+        await stage.writes.seen()
+        assert stage.wire.sent == []
+
+
+async def test_an_older_answer_that_comes_later_does_not_hide_the_newer_write(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        stage.wire.lag_s = 0.5
+        path = "/api/v1/namespaces/ci/configmaps/a"
+        request = Request("PATCH", path, content_type=Merge.content_type)
+        await stage.client.create(config_map("ci", "a"))
+        older = await stage.client.call(msgspec.structs.replace(request, body=b'{"data":{"x":"1"}}'))
+        await elapse(0.6)  # so that each has an event of its own
+        newer = await stage.client.call(msgspec.structs.replace(request, body=b'{"data":{"x":"2"}}'))
+        for answer in (newer, older):
+            stage.writes.wrote(request, answer)
+        await stage.writes.seen()
+        assert [obj.data for obj in stage.maps] == [{"x": "2"}]
+
+
+@pytest.mark.parametrize("is_deletion", [False, True], ids=["a place", "no place"])
+async def test_what_is_written_while_others_are_waited_for_is_waited_for_next(
+    running: RunningApi, clock: Clock, is_deletion: bool
+) -> None:
+    async with staged(running, clock) as stage:
+        expected = ["0", "1"]
+        for name in expected if is_deletion else ():
+            await stage.client.create(config_map("ci", name))
+        await stage.maps.wait_until(lambda: len(stage.names) == 2 * is_deletion)
+        stage.wire.lag_s = 0.5
+        waiting = []
+        for name in ("0", "1"):
+            with stage.writes.noted():
+                if is_deletion:
+                    await stage.client.delete(ConfigMap, Key("ci", name))
+                else:
+                    await stage.client.create(config_map("ci", name))
+            waiting.append(asyncio.create_task(stage.writes.seen()))
+            await elapse(0.3)
+        await waiting[0]
+        await waiting[1]
+        assert stage.names == ([] if is_deletion else expected)
+
+
+async def test_a_write_to_another_namespace_is_waited_for_by_nobody(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        with stage.writes.noted():
+            await stage.client.create(config_map("test", "elsewhere"))
+        stage.wire.sent.clear()
+        began_s = clock.monotonic()
+        await stage.writes.seen()
+        assert (clock.monotonic(), stage.wire.sent) == (began_s, [])
+
+
 async def test_a_new_term_sees_what_the_process_before_wrote(running: RunningApi, clock: Clock) -> None:
     async with staged(running, clock) as stage:
         stage.wire.lag_s = 0.5
@@ -332,6 +480,53 @@ async def test_a_new_term_sees_what_the_process_before_wrote(running: RunningApi
         stage.writes.begin_term()
         await stage.writes.seen()
         assert stage.names == ["of-another-process"]
+
+
+async def test_a_new_term_waits_for_nothing_that_the_informer_does_not_follow(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock, labels="pool=mine") as stage:
+        await Client(running.transport(), clock).create(config_map("ci", "of-others"))
+        stage.writes.begin_term()
+        await stage.writes.seen()
+        assert stage.names == []
+
+
+async def test_a_new_term_sends_nothing_again_that_was_decided_in_the_one_before(running: RunningApi, clock: Clock) -> None:
+    """Another process has decided since."""
+    async with staged(running, clock) as stage:
+        stage.wire.loses_next = True
+        with stage.writes.noted(), pytest.raises(Unreachable):
+            await stage.client.create(config_map("ci", "a"))
+        stage.writes.begin_term()
+        stage.wire.sent.clear()
+        await stage.writes.seen()
+        assert stage.wire.sent == ["GET configmaps"]
+
+
+async def test_an_object_that_somebody_made_again_under_a_deleted_name_is_waited_for_by_nobody(
+    running: RunningApi, clock: Clock
+) -> None:
+    """The end of the one and the beginning of the other come in one batch: the name is never free in the cache."""
+    async with staged(running, clock) as stage:
+        other = Client(running.transport(), clock)
+        made = await other.create(config_map("ci", "a"))
+        await stage.maps.wait_until(lambda: stage.names == ["a"])
+        stage.wire.lag_s = 0.5
+        await other.create(config_map("ci", "b"))
+        await elapse(0.1)
+        with stage.writes.noted():
+            await stage.client.delete(ConfigMap, made.key)
+        seen = asyncio.create_task(stage.writes.seen())
+        await elapse(0.1)
+        again = await other.create(config_map("ci", "a"))
+        await seen
+        assert stage.maps.get(made.key) == again
+
+
+async def test_a_batch_of_events_brings_the_cache_to_the_place_of_the_last_one(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        await asyncio.gather(*(stage.client.create(config_map("ci", name)) for name in "abc"))
+        await stage.maps.wait_until(lambda: len(stage.names) == 3)
+        assert stage.maps.position == running.store.revision
 
 
 async def test_what_was_surely_refused_is_waited_for_by_nobody(running: RunningApi, clock: Clock) -> None:

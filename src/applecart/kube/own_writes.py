@@ -48,7 +48,6 @@ class _Preconditions(msgspec.Struct, frozen=True):
 class _Body(msgspec.Struct, frozen=True):
     """Of a request or an answer only what places it."""
 
-    kind: str = ""
     metadata: _Metadata = _Metadata()
     preconditions: _Preconditions = _Preconditions()
 
@@ -161,7 +160,7 @@ class OwnWrites:
             return
         told = _body(response.body) if response is not None else _Body()
         # What a DELETE answers is the object as it was, or as it waits for its end: neither is the place of the change.
-        revision = "" if request.method == "DELETE" or told.kind == "Status" else told.metadata.resource_version
+        revision = "" if request.method == "DELETE" else told.metadata.resource_version
         if not key.name:
             key = Key(key.namespace, told.metadata.name or _name_created(request))
         for follower in followers:

@@ -30,7 +30,7 @@ from applecart.kube.transport import Request
 from tests.embedded.controllers.budget_scenarios import POOLS
 from tests.embedded.controllers.pods import pod, store
 from tests.embedded.controllers.stages import run_alone
-from tests.kube.faults import FaultyTransport, Slow
+from tests.kube.faults import FaultyTransport, Says, Slow
 from tests.virtual_time import elapse
 
 META = ObjectMeta(name="budget", namespace="default", generation=3)
@@ -81,6 +81,7 @@ def test_a_pod_whose_eviction_came_to_nothing_counts_again() -> None:
 
 def test_nothing_may_go_before_the_first_pod_is_there() -> None:
     assert status_now(budget(), [], 0, 0, EPOCH).disruptions_allowed == 0
+    assert status_now(budget(), [ready("of nobody")], 0, 0, EPOCH).disruptions_allowed == 0
 
 
 def test_what_was_said_already_is_not_written_again() -> None:
@@ -139,6 +140,31 @@ async def test_only_the_owner_itself_says_how_many_pods_there_should_be(network:
         with suppress(AlreadyExists):
             await client.create(RunnerPool(metadata=ObjectMeta(name="pool", namespace="default"), spec=pool))
         await client.patch(Pod, Key("default", "one"), Merge({"metadata": {"labels": {"looked": "at"}}}))
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_an_api_in_trouble_is_asked_again_and_what_is_said_already_is_written_once(
+    network: FaultyTransport, clock: Clock
+) -> None:
+    client = Client(network, clock)
+    owner = OwnerReference(api_version="tuist.dev/v1alpha1", kind="RunnerPool", name="pool", uid="gone", controller=True)
+    metadata = ObjectMeta(name="one", namespace="default", owner_references=(owner,))
+    await client.create(msgspec.structs.replace(pod("one"), metadata=metadata))
+    spec = PodDisruptionBudgetSpec(max_unavailable=1, selector=LabelSelector())
+    made = await client.create(PodDisruptionBudget(metadata=ObjectMeta(name="budget", namespace="default"), spec=spec))
+    network.plan = lambda request: Says(500) if request.path == "/apis" else None
+    task = asyncio.create_task(run_alone(DisruptionBudgets, client))
+    await elapse(120)
+    network.heal()
+    await elapse(600)
+    status = (await client.get(PodDisruptionBudget, made.key)).status
+    assert "no matches for kind" in status.conditions[0].message
+    written = sum("budgets" in call.path and call.method == "PATCH" for call in network.calls)
+    for turn in range(3):
+        await client.patch(Pod, Key("default", "one"), Merge({"metadata": {"labels": {"turn": str(turn)}}}))
+        await elapse(1)
+    assert sum("budgets" in call.path and call.method == "PATCH" for call in network.calls) == written
     task.cancel()
     await asyncio.wait([task])
 

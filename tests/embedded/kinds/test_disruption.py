@@ -86,6 +86,8 @@ def test_an_eviction_of_an_earlier_pod_is_a_conflict() -> None:
         'Operation cannot be fulfilled on Pod "runner": the UID in the precondition (u1) does not match the UID in record '
         "(u2). The object might have been deleted and then recreated"
     )
+    with pytest.raises(Refusal, match="the ResourceVersion in the precondition"):
+        check_preconditions(obj, {"preconditions": {"uid": "u2", "resourceVersion": "6"}})
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Succeeded", "Failed"])
@@ -119,6 +121,10 @@ def test_an_eviction_is_charged_to_the_budget_and_the_last_one_says_so() -> None
     (condition,) = spent["status"]["conditions"]
     assert (condition["status"], condition["reason"]) == ("False", "InsufficientPods")
     assert condition["lastTransitionTime"] == "2026-01-02T03:04:05Z"
+    said = {"type": "DisruptionAllowed", "status": "False", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    known = charged_budget(running(), [budget(allowed=1, conditions=[said])], NOW)
+    assert known is not None
+    assert known["status"]["conditions"][0]["lastTransitionTime"] == "2026-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize(
@@ -174,6 +180,13 @@ def test_a_budget_that_allows_nothing_says_why(guard: dict[str, Any], code: int,
         charged_budget(running(), [guard], NOW)
     assert caught.value.code == code
     assert said in str(caught.value.document())
+
+
+def test_a_budget_may_count_so_many_evicted_pods_and_no_more() -> None:
+    full = budget(allowed=1, disruptedPods=dict.fromkeys(map(str, range(DISRUPTED_MAX)), ""))
+    charged = charged_budget(running(), [full], NOW)
+    assert charged is not None
+    assert len(charged["status"]["disruptedPods"]) == DISRUPTED_MAX + 1
 
 
 def test_two_budgets_of_one_pod_let_nobody_evict_it() -> None:

@@ -1,5 +1,6 @@
 """Server-side apply. What a real server answers is compared elsewhere; here what must hold of every apply."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.patching.apply import BEFORE_FIRST_APPLY, apply
+from applecart.embedded.patching.apply import BEFORE_FIRST_APPLY, LAST_APPLIED, apply
 from applecart.embedded.patching.managed_fields import Writer, read_entries
 from applecart.embedded.patching.structured_merge import fields_in
 from applecart.embedded.patching.values import copied, same
@@ -108,6 +109,30 @@ def test_times_move_only_with_the_object() -> None:
     live = applied(None, config_map({"a": "1"}))
     changed = applied(live, config_map({"a": "2"}), now=LATER)
     assert changed["metadata"]["managedFields"][0]["time"] == stamp(LATER)
+
+
+def test_times_move_with_what_the_endpoint_will_ignore_as_well() -> None:
+    """As on the real server, which compares before it takes away what the endpoint ignores."""
+    main: dict[str, Any] = {"shape": PROBE, "api_version": f"{GROUP}/v1", "reset": ("status",)}
+    live = applied(None, probe(size=1), **main)
+    again = applied(live, {**probe(size=1), "status": {"phase": "Up"}}, **main, now=LATER)
+    assert again["metadata"]["managedFields"][0]["time"] == stamp(LATER)
+
+
+def test_only_kubectl_takes_over_what_its_client_side_apply_had() -> None:
+    last = json.dumps(config_map({"a": "1"}))
+    live = applied(None, config_map({"a": "1"}, annotations={LAST_APPLIED: last}), "other")
+    assert applied(live, config_map({"a": "2"}), "kubectl")["data"] == {"a": "2"}
+    with pytest.raises(Refusal, match="conflict with"):
+        applied(live, config_map({"a": "2"}), "somebody")
+
+
+def test_only_kubectl_keeps_the_annotation_of_its_client_side_apply_up_to_date() -> None:
+    last = json.dumps(config_map({"a": "1"}))
+    live = config_map({"a": "1"}, annotations={LAST_APPLIED: last})
+    for manager, is_kept in (("kubectl", True), ("somebody", False)):
+        result = applied(live, config_map({"b": "1"}), manager)
+        assert (result["metadata"]["annotations"][LAST_APPLIED] != last) is is_kept
 
 
 def test_an_owner_of_nothing_is_left_out() -> None:

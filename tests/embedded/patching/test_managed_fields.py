@@ -119,6 +119,15 @@ def test_appliers_come_first_then_the_oldest_then_by_name() -> None:
     assert written == [("timeless", ""), ("late", ""), ("odd", ""), ("z", ""), ("a", ""), ("b", ""), ("b", "status")]
 
 
+def test_entries_of_one_second_come_by_name_whatever_its_fractions() -> None:
+    """A client may send fractions; the real server compares whole seconds."""
+    entries: Entries = {
+        updater("a"): owning("a", "2026-05-01T12:00:00.9Z"),
+        updater("b"): owning("a", "2026-05-01T12:00:00.1Z"),
+    }
+    assert [entry["manager"] for entry in write_entries(entries)] == ["a", "b"]
+
+
 def test_an_entry_without_a_time_is_written_without_one() -> None:
     assert "time" not in write_entries({updater("a"): owning("a")})[0]
 
@@ -131,6 +140,11 @@ def test_the_oldest_updaters_are_merged_beyond_the_limit() -> None:
     assert capped[updater(OLD_UPDATES)].fields == FieldSet(map(field, ("f0", "f1", "f2")))
     assert capped[updater(OLD_UPDATES)].time == at(2)
     assert Owner("applier", APPLY, "", "") in capped
+
+
+def test_of_equally_old_updaters_the_first_by_name_are_merged() -> None:
+    entries: Entries = {updater(f"u{number:02}"): owning(f"f{number}", at(0)) for number in range(UPDATERS_LIMIT, -1, -1)}
+    assert cap_updaters(entries)[updater(OLD_UPDATES)].fields == FieldSet(map(field, ("f0", "f1")))
 
 
 def test_few_updaters_are_left_alone() -> None:
@@ -245,6 +259,13 @@ def test_a_client_may_not_rewrite_the_owners_through_a_subresource() -> None:
 @pytest.mark.parametrize("sent", ["x", 5, {}, [5], [{"manager": "x"}], [entry("x", {"bad": {}})], None])
 def test_garbage_is_ignored(sent: Any) -> None:
     assert owners(track(APPLIED, config_map({"a": "1"}, managedFields=sent))) == {"m1": {"f:data": {"f:a": {}}}}
+
+
+def test_what_is_the_servers_own_is_lost_by_whoever_claimed_it_once_it_changes() -> None:
+    claimed = entry("u1", {"f:metadata": {"f:generation": {}}, "f:data": {"f:b": {}}}, "Update")
+    old = config_map({"a": "1", "b": "1"}, generation=1, managedFields=[claimed])
+    changed = track(old, merge(copied(old), {"data": {"a": "2"}, "metadata": {"generation": 2}}))
+    assert owners(changed) == {"u1": {"f:data": {"f:a": {}, "f:b": {}}}}
 
 
 def test_owners_that_come_with_a_creation_keep_what_the_creator_does_not_take() -> None:

@@ -164,6 +164,7 @@ def test_struct_members_on_the_way_are_named_and_map_entries_are_not() -> None:
         ({"labels": {"a": "1"}}, {}, [".labels", ".labels.a"], [], []),
         ({"labels": {"a": "1"}}, {"labels": {}}, [".labels.a"], [], []),
         ({}, {"labels": {}}, [], [], [".labels"]),
+        ({"nested": {"inner": {"b": "1"}}}, {}, [".nested", ".nested.inner", ".nested.inner.b"], [], []),
         ({"tags": ["a", "b"]}, {"tags": ["b", "a"]}, [], [], []),
         ({"tags": ["a", "b"]}, {"tags": ["b", "c"]}, ['.tags[="a"]'], [], ['.tags[="c"]']),
         ({"order": ["a", "b"]}, {"order": ["b", "a"]}, [], [".order"], []),
@@ -254,6 +255,11 @@ SPEC = PROBE.fields["spec"]
             {"items": [{"name": "a", "port": 1}, {"name": "c"}]},
             {"items": [{"name": "a", "value": "1", "port": 1}, {"name": "b"}, {"name": "c"}]},
         ),
+        (  # which of two is meant nobody can say: neither is merged
+            {"items": [{"name": "a", "value": "1"}, {"name": "a", "value": "2"}]},
+            {"items": [{"name": "a", "port": 1}]},
+            {"items": [{"name": "a", "port": 1}]},
+        ),
         ({"free": {"a": {"b": 1}, "l": [1]}}, {"free": {"a": {"c": 2}, "l": [2]}}, {"free": {"a": {"b": 1, "c": 2}, "l": [2]}}),
         ({"free": {"a": 1}}, {"free": {"a": {"b": 1}}}, {"free": {"a": {"b": 1}}}),
         ({"free": {"a": {"b": 1}}}, {"free": {"a": 1}}, {"free": {"a": 1}}),
@@ -274,6 +280,8 @@ def test_the_applied_value_wins_and_nothing_is_removed(live: Any, applied: Any, 
         ("", "ba", "ba"),
         ("ab", "", "ab"),
         ("acdxb", "dcba", "dxcba"),
+        ("aab", "ba", "ba"),
+        ("aa", "a", "a"),
     ],
 )
 def test_shared_items_come_in_the_applied_order(live: str, applied: str, expected: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from applecart.embedded.refusals import Refusal
-from applecart.embedded.schema.definition import TakenNames, is_established, status_with_names, taken_names
+from applecart.embedded.schema.definition import CrdStrategy, TakenNames, is_established, status_with_names, taken_names
 from tests.embedded.schema.definition_documents import definition
 from tests.embedded.schema.judged import as_received, crd_strategy, established, refusal_of
 
@@ -69,6 +69,17 @@ def test_names_a_definition_has_are_never_taken_from_it() -> None:
     first = status_with_names(crd(), TakenNames(), NOW)
     again = status_with_names({**crd(), "status": first}, TakenNames(frozenset({"pools", "po"}), frozenset({"Pool"})), NOW)
     assert conditions(again)["NamesAccepted"] == ("True", "NoConflicts")
+
+    fewer = {**crd(shortNames=["po"]), "status": first}
+    assert conditions(status_with_names(fewer, TakenNames(frozenset({"po"})), NOW))["NamesAccepted"] == ("True", "NoConflicts")
+
+
+def test_a_definition_in_a_built_in_group_is_refused_and_one_of_before_may_still_go() -> None:
+    """It cannot lose its finalizer but by an update."""
+    strategy = CrdStrategy(lambda crd: TakenNames(), lambda: NOW, lambda group: True)
+    old = established(definition("olds", {"type": "object"}))
+    assert [error.field for error in strategy.validate_with([], old, None)] == ["spec.group"]
+    assert strategy.validate_with([], old, old) == []
 
 
 def test_a_freed_name_establishes_whoever_waited_for_it_and_dates_it() -> None:

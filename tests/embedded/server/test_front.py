@@ -152,6 +152,22 @@ async def test_unfinished_bodies_hold_only_so_many_bytes(server: EmbeddedServer)
         assert [each.result() for each in done] == [429]
         assert server.front.body_bytes.taken <= 200_000
         assert await admin.asks("POST", MAPS, {"metadata": {"name": "a"}, "data": {"a": "b" * 900_000}}) == 201
+    async with asyncio.timeout(PATIENCE_S):
+        while server.front.in_flight.taken > 0:  # noqa: ASYNC110 (as above)
+            await asyncio.sleep(0.01)
+    assert (server.front.in_flight.taken, server.front.body_bytes.taken) == (0, 0)
+
+
+@real_time
+async def test_administrators_lose_no_connection_however_many_they_have(server: EmbeddedServer) -> None:
+    admins = [await Caller(server, "admin", MASTERS).__aenter__() for _ in range(5)]
+    for admin in admins:
+        assert await admin.asks("GET", "/readyz") == 200
+    strangers = [await Caller(server).__aenter__() for _ in range(10)]
+    for admin in admins:
+        assert await admin.asks("GET", "/readyz") == 200
+    for caller in (*admins, *strangers):
+        caller.writer.transport.abort()
 
 
 @real_time

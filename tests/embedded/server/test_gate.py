@@ -189,6 +189,29 @@ NOT_OF_A_NODE: dict[str, Door] = {
 }
 
 
+async def test_whoever_may_delete_takes_away_what_it_does_not_hold_and_labels_what_may_not_be_deleted(
+    running: RunningApi,
+) -> None:
+    await allow(running, "all", {"kind": "User", "name": "boss"}, everything("*"))
+    assert (await ask(running, EDITOR, Door("DELETE", f"/apis/{RBAC}/v1/clusterroles/all")))[0] == 200
+    labels = {"metadata": {"labels": {"a": "b"}}}
+    assert (await ask(running, EDITOR, Door("PATCH", "/api/v1/namespaces/default", labels, MERGE)))[0] == 200
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+async def test_a_node_is_told_that_an_object_is_not_its_own_before_that_it_has_changed(nodes: RunningApi, method: str) -> None:
+    old = thing("v1", "Node", "") | {"metadata": {"name": "mac-2", "resourceVersion": "1"}}
+    media = "application/json" if method == "PUT" else MERGE
+    assert (await ask(nodes, NODE, Door(method, "/api/v1/nodes/mac-2", old, media)))[0] == 403
+    assert (await ask(nodes, ADMIN, Door(method, "/api/v1/nodes/mac-2", old, media)))[0] == 409
+
+
+async def test_a_precondition_that_fails_is_told_before_the_namespace_that_may_not_be_deleted(running: RunningApi) -> None:
+    another = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "another"}}
+    assert (await ask(running, ADMIN, Door("DELETE", "/api/v1/namespaces/default", another)))[0] == 409
+    assert (await ask(running, ADMIN, Door("DELETE", "/api/v1/namespaces/default")))[0] == 403
+
+
 @pytest.mark.parametrize("dry_run", [(), (("dryRun", "All"),)], ids=["", "dry-run"])
 @pytest.mark.parametrize("door", NOT_OF_A_NODE)
 async def test_what_is_not_a_nodes_own_it_changes_through_no_door(

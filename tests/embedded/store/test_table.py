@@ -8,7 +8,7 @@ import pytest
 from applecart.api.meta import Key
 from applecart.embedded.store.log import Compacted
 from applecart.embedded.store.record import NOTHING, Change, Op, Record, Traits
-from applecart.embedded.store.table import MOST_EVENTS, RING_BYTES, Scope, Table, Watcher
+from applecart.embedded.store.table import MOST_BYTES, MOST_EVENTS, NODE_FIELD, RING_BYTES, Scope, Table, Watcher
 from tests.virtual_time import elapse
 
 
@@ -95,6 +95,39 @@ async def test_a_reader_that_falls_too_far_behind_is_closed() -> None:
 
 
 LARGE_BYTES = 900_000
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_reader_that_leaves_too_many_bytes_is_closed_and_one_that_reads_them_is_not(reads: bool) -> None:
+    watcher = Watcher(Scope())
+    for revision in range(2 * MOST_BYTES // LARGE_BYTES):
+        watcher.offer(Change(Op.MODIFIED, recorded("large", revision, b"x" * LARGE_BYTES), None))
+        if reads:
+            watcher.take()
+    assert watcher.is_closed is not reads
+
+
+def test_the_next_write_is_checked_against_the_last_one_on_its_way_also_when_the_one_before_is_durable() -> None:
+    table = Table("things", 0)
+    first, second = recorded("a", 1), recorded("a", 2)
+    table.expect(Op.ADDED, first)
+    table.expect(Op.MODIFIED, second)
+    table.publish(Op.ADDED, first, {})
+    assert table.tip(first.key) is second
+    table.publish(Op.MODIFIED, second, {})
+    assert table.tip(first.key) is second
+
+
+def test_whoever_watches_a_node_hears_of_what_leaves_it() -> None:
+    table = Table("pods", 0)
+    watcher = table.watch(Scope(node="mac-1"))
+    for revision, node in enumerate(("mac-1", "mac-2", "mac-2"), 1):
+        table.publish(Op.MODIFIED, recorded("a", revision, node=node), {})
+    assert [one.revision for one in watcher.take()] == [1, 2]
+
+
+def recorded(name: str, revision: int, value: bytes = b"{}", node: str = "") -> Record:
+    return Record(Key("ns", name), revision, value, Traits("", NOTHING, {NODE_FIELD: node}))
 
 
 def patched(table: Table, times: int, watched: bool) -> None:

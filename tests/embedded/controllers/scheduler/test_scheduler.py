@@ -1,11 +1,19 @@
 """The effect: races with others and with the network, and how much it writes."""
 
+import asyncio
+
 import msgspec
+import pytest
 
 from applecart.api.meta import Key
 from applecart.api.nodes import Node
 from applecart.api.pods import Pod
 from applecart.api.scheduling import SchedulingGate
+from applecart.clock import Clock
+from applecart.embedded.controllers.scheduler.scheduler import Scheduler
+from applecart.embedded.server.server import RunningApi
+from applecart.kube.client import Client
+from applecart.kube.manager import Manager
 from applecart.kube.patch import Json, Merge
 from applecart.kube.transport import Request
 from tests.embedded.controllers.scheduler.conftest import Play
@@ -132,6 +140,47 @@ async def test_a_pod_that_took_the_name_is_not_bound_by_the_decision_about_its_p
     await play.stage.pod(pod("runner", node_selector={"fleet": "new"}))
     await elapse(60)
     assert (await play.stored("runner")).spec.node_name == ""
+
+
+@pytest.mark.parametrize("when", ["on its way", "in doubt"])
+@pytest.mark.parametrize("what", ["deleted", "replaced", "ended"])
+async def test_a_pod_that_went_while_its_binding_was_unknown_leaves_its_room_and_nothing_is_kept_of_it(
+    running: RunningApi, clock: Clock, what: str, when: str
+) -> None:
+    play = Play(running, clock)
+    manager = Manager(Client(play.network, clock))
+    scheduler = Scheduler(manager)
+    play.network.plan = lambda request: Hung() if is_binding(request) and "/first/" in request.path else None
+    tasks = [asyncio.create_task(work()) for work in (manager.run, play.stage.pods.run)]
+    await play.stage.node(node(pods="1"))
+    await play.stage.pod(pod("first"))
+    await elapse(5 if when == "on its way" else 11)
+    if what == "ended":
+        await play.client.patch_status(Pod, Key("test", "first"), Merge({"status": {"phase": "Failed"}}))
+    else:
+        await play.client.delete(Pod, Key("test", "first"), grace_s=0)
+    if what == "replaced":
+        await play.stage.pod(pod("first", node_selector={"fleet": "none"}))
+    await elapse(20)
+    await play.stage.pod(pod("next"))
+    await elapse(20)
+    assert (await play.stored("next")).spec.node_name == "mac-1"
+    assert scheduler._own_writes._lost == {}
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
+async def test_the_room_of_a_binding_that_was_refused_in_the_end_goes_to_others(play: Play) -> None:
+    await play.stage.node(node(pods="1", labels={"fleet": "a"}))
+    play.network.plan = on_bindings(Hung(), Says(403))
+    await play.stage.pod(pod("first", node_selector={"fleet": "a"}))
+    await elapse(5)
+    await play.client.patch(Node, Key("", "mac-1"), Merge({"metadata": {"labels": {"fleet": "b"}}}))
+    await play.stage.pod(pod("second"))
+    await elapse(30)
+    assert play.bindings() == ["first", "first", "second"]
+    assert play.stage.node_of("second") == "mac-1"
 
 
 async def test_a_node_that_is_gone_meanwhile_does_not_hold_its_pod_back(play: Play) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from applecart.embedded.schema.budget import OF_AN_OBJECT, budget
+from applecart.embedded.schema.budget import OF_AN_OBJECT, OF_THE_LOOP, budget
 from applecart.embedded.schema.cel import ABSENT, MAX_LENGTH, DoesNotCompile, EvaluationFailed, Expression, OutOfBudget
 from applecart.embedded.schema.node import Node
 from applecart.embedded.schema.patterns import compiled
@@ -169,6 +169,39 @@ def test_nested_loops_over_much_data_are_not_begun(text: str) -> None:
     assert rule.evaluate([1, 2, 3]) is True
     with budget(OF_AN_OBJECT), pytest.raises(OutOfBudget):
         rule.evaluate([1] * 5000, size=5000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"self{'.map(x, x + x)' * 24}.size() > 0",
+        f"self{'.map(x, [x, x])' * 24} == []",
+        "".join(f"cel.bind(v{n + 1}, {f'v{n}' if n else 'self[0]'} + {f'v{n}' if n else 'self[0]'}, " for n in range(24))
+        + "v24 != ''"
+        + ")" * 24,
+        "self[0]" + ".replace('a', 'aaaaaaaaaa')" * 8 + " != ''",
+        "self[0]" + ".replace('a', self[0])" * 3 + " != ''",
+    ],
+    ids=["texts", "lists", "bound", "replaced", "replaced by data"],
+)
+def test_values_that_would_grow_beyond_measure_are_not_made(text: str) -> None:
+    """Ten kilobytes that each of 24 loops doubles froze the server and took 22 GB."""
+    rule = expression(text, {"type": "array", "items": TEXT})
+    with budget(OF_AN_OBJECT), pytest.raises(OutOfBudget):
+        rule.evaluate(["a" * 10_000], size=2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"self.all(x, ('name ' + x{' + x' * 20}).size() > 0)",
+        "self[0]" + ".replace('-', '_')" * 20 + " != ''",
+        "self.filter(x, x != 'b').map(x, x + '!') != []",
+    ],
+)
+def test_values_that_grow_as_usual_cost_little(text: str) -> None:
+    with budget(OF_THE_LOOP):
+        assert expression(text, {"type": "array", "items": TEXT}).evaluate(["a" * 100] * 10, size=11) is True
 
 
 def test_a_pattern_in_a_rule_is_compiled_once_and_paid_for() -> None:

@@ -2,14 +2,14 @@
 
 The library knows no fields of objects, no optional or temporal inputs and no Kubernetes functions; what is missing is added
 around it: fields by `cel_syntax.py`, functions by `cel_functions.py`, inputs by binding them at the head of the expression. An
-expression that cannot be run exactly is refused when it is compiled. Evaluation is bounded: the work of nested loops is
-estimated from the data before the library, which cannot be interrupted, is asked.
+expression that cannot be run exactly is refused when it is compiled. Evaluation is bounded: the work of nested loops and the
+size of values that are put together are estimated from the data before the library, which cannot be interrupted, is asked.
 """
 
 import base64
 import binascii
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -23,6 +23,7 @@ STEPS_TO_COMPILE = 1_000
 STEPS_OF_A_CALL = 15
 MOST_LOOPS = 4  # whatever loops deeper costs as much
 ROUNDS_PER_STEP = 10  # of nested loops over the data
+CHARACTERS_PER_STEP = 100  # that are copied
 ABSENT: Any = object()
 
 _EXTENSIONS = [*STANDARD_EXTENSIONS, cel.CelExtension("kubernetes", kubernetes_functions())]
@@ -72,7 +73,8 @@ class Expression:
                 "timestamps and durations below self are not supported by this server; wrap them in a rule of their own"
             )
         self._program = program
-        self._loops = facts.loops
+        self._facts = facts
+        self._length = len(text)
         self.uses_old = _OLD in facts.names
 
     def evaluate(self, value: Any, old: Any = ABSENT, *, size: int = 1) -> Any:
@@ -80,8 +82,12 @@ class Expression:
         convert = self._convert
         data = {"self": convert(value) if convert else value}
         try:
-            rounds = min(size, OF_AN_OBJECT) ** min(self._loops, MOST_LOOPS) // ROUNDS_PER_STEP if self._loops > 1 else 0
+            loops = min(self._facts.loops, MOST_LOOPS)
+            rounds = min(size, OF_AN_OBJECT) ** loops // ROUNDS_PER_STEP if loops > 1 else 0
             spend(STEPS_OF_A_CALL + size + rounds)
+            if self._facts.copies or self._facts.replacements:
+                characters = self._length + _characters_of([value, None if old is ABSENT else old])
+                spend(characters * self._facts.growth(characters) // CHARACTERS_PER_STEP)
         except OverBudget:
             raise OutOfBudget from None
         if self._has_optional_old:
@@ -216,15 +222,22 @@ def _decoded(value: Any) -> Any:
 
 def size_of(value: Any) -> int:
     """How many values there are."""
-    waiting, count = [value], 0
+    return sum(1 for _ in _all_in(value))
+
+
+def _characters_of(value: Any) -> int:
+    return sum(len(one) if type(one) is str else 1 for one in _all_in(value))
+
+
+def _all_in(value: Any) -> Iterator[Any]:
+    waiting = [value]
     while waiting:
         one = waiting.pop()
-        count += 1
+        yield one
         if type(one) is dict:
             waiting.extend(one.values())
         elif type(one) is list:
             waiting.extend(one)
-    return count
 
 
 def _library_text(text: str, *, has_head: bool) -> str:

@@ -1,4 +1,4 @@
-"""What a checked CEL expression does: which variables it reads, how deep it loops, which fields it selects.
+"""What a checked CEL expression does: which variables it reads, how it loops, which fields it selects, how its values grow.
 
 The CEL library checks types only as far as it knows them, and it does not know the fields of our objects. It does give the
 checked expression as bytes (the published `cel.expr.CheckedExpr` message); this module reads those and follows every selection
@@ -8,6 +8,8 @@ through the schema, so that a rule with a misspelt field is refused when a defin
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
+from math import log2
 from typing import Any
 
 from applecart.embedded.schema.node import Node
@@ -23,6 +25,7 @@ _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__sl
 _SCANNING = frozenset(
     {"@in", "indexOf", "lastIndexOf", "sum", "min", "max", "isSorted", "sets.contains", "sets.equivalent", "sets.intersects"}
 )
+MOST_DOUBLINGS = 40  # more than any budget holds
 _CEL_NAMES = {"integer": "int", "number": "double", "boolean": "bool", "array": "list", "string": "string"}
 _META = Node({"type": "object", "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}}})
 _TEXT = Node({"type": "string"})
@@ -43,8 +46,18 @@ class Facts:
 
     names: set[str] = field(default_factory=set)  # of variables
     loops: int = 0  # deepest nesting of work that grows with the data
+    copies: int = 0  # of a value beside another one in a new value: `x + x`, `[x, x]`
+    scopes: int = 1  # in which a variable may stand for such a value
+    replacements: list[int] = field(default_factory=list)  # how many times longer each `replace` makes a text; 0: data says
     problems: list[tuple[int, str]] = field(default_factory=list)  # offset in the text, sentence
     has_unread_time: bool = False  # a timestamp or duration reached in a way that leaves it a text
+
+    def growth(self, characters: int) -> int:
+        """How many times larger than data and expression together, which have so many characters, a value may become."""
+        # Most when each scope has as many copies as the others: then all multiply.
+        doublings = self.scopes * log2(1 + self.copies / self.scopes)
+        doublings += sum(log2(times or characters) for times in self.replacements)
+        return int(2 ** min(doublings, MOST_DOUBLINGS))
 
 
 def facts_of(serialized: bytes, scope: dict[str, Node | None], *, is_root: bool) -> Facts:
@@ -83,15 +96,16 @@ class _Walk:
             elif number == 6:
                 node = self._call(_message(content), scope, loops)
             elif number == 7:
-                for inner, element in _message(content):
-                    if inner == 1:
-                        self.visit(_message(element), scope, loops)
+                elements = [_message(element) for inner, element in _message(content) if inner == 1]
+                self.facts.copies += max(len(elements) - 1, 0)
+                for element in elements:
+                    self.visit(element, scope, loops)
             elif number == 8:
-                for inner, entry in _message(content):
-                    if inner == 2:
-                        for place, value in _message(entry):
-                            if place in (3, 4):
-                                self.visit(_message(value), scope, loops)
+                entries = [_message(entry) for inner, entry in _message(content) if inner == 2]
+                self.facts.copies += max(len(entries) - 1, 0)
+                for place, value in chain.from_iterable(entries):
+                    if place in (3, 4):
+                        self.visit(_message(value), scope, loops)
             elif number == 9:
                 node = self._comprehension(_message(content), scope, loops)
         if node is not None and not is_compared and node.format.replace("-", "") in TEMPORAL and node.type == "string":
@@ -130,6 +144,10 @@ class _Walk:
         is_written = function == "@in" and any(number == 7 for number, _ in arguments[-1])
         if function in _SCANNING and loops and not is_written:
             loops += 1
+        if function == "_+_" and not _is_collected(arguments[0]):
+            self.facts.copies += 1
+        elif function == "replace":
+            self.facts.replacements.append(_replacement(arguments))
         is_comparison = function in ("_==_", "_!=_")
         nodes = [self.visit(one, scope, loops, is_compared=is_comparison) for one in arguments]
         if is_comparison:
@@ -147,6 +165,7 @@ class _Walk:
             self.facts.has_unread_time = True
 
     def _comprehension(self, loop: Fields, scope: dict[str, Node | None], loops: int) -> Node | None:
+        self.facts.scopes += 1
         over = _message(_last(loop, 2))
         ranged = self.visit(over, scope, loops)
         start = self.visit(_message(_last(loop, 4)), scope, loops)
@@ -161,6 +180,20 @@ class _Walk:
             for part in (5, 6):
                 self.visit(_message(_last(loop, part)), inner, loops if written else loops + 1)
         return self.visit(_message(_last(loop, 7)), inner, loops)
+
+
+def _is_collected(left: Fields) -> bool:
+    """Whether this is the list that `map` and `filter` make: one more element each round."""
+    return _text(_last(_message(_last(left, 4)), 1)).startswith("@")
+
+
+def _replacement(arguments: list[Fields]) -> int:
+    """How many times longer a text may become; 0 where the data says with what it is replaced."""
+    old, new = (_message(_last(one, 3)) for one in arguments[1:3])
+    if not old or not new:
+        return 0
+    before, after = len(_last(old, 6)), len(_last(new, 6))
+    return max(-(-after // before), 1) if before else after + 1
 
 
 def _message(data: Any) -> Fields:

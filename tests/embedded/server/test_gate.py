@@ -374,6 +374,29 @@ async def test_an_eviction_that_means_another_pod_leaves_no_trace(nodes: Running
     assert nodes.store.revision == before
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (f"{PODS}/pod-1/eviction", {**EVICTION, "metadata": {"name": "pod-1", "namespace": "other"}}),
+        (f"{PODS}/pod-1/binding", {"metadata": {"name": "pod-1", "namespace": "other"}, "target": {"name": "n"}}),
+        ("/api/v1/namespaces/ci/bindings", {"metadata": {"name": "pod-1", "namespace": "other"}, "target": {"name": "n"}}),
+        ("/api/v1/namespaces/ci/serviceaccounts/default/token", {"metadata": {"namespace": "other"}, "spec": {}}),
+        (
+            "/apis/authorization.k8s.io/v1/namespaces/ci/localsubjectaccessreviews",
+            {"metadata": {"namespace": "other"}, "spec": {"user": "a", "resourceAttributes": {"namespace": "ci"}}},
+        ),
+    ],
+    ids=["eviction", "binding", "bindings", "token", "review"],
+)
+async def test_what_is_said_of_another_namespace_is_refused(nodes: RunningApi, path: str, body: dict[str, Any]) -> None:
+    """An eviction of a Pod elsewhere evicted the one of that name here."""
+    before = nodes.store.revision
+    code, answer = await ask(nodes, ADMIN, Door("POST", path, body))
+    refused = "the namespace of the provided object does not match the namespace sent on the request"
+    assert (code, answer["message"]) == (400, refused)
+    assert nodes.store.revision == before
+
+
 LARGE = {"annotations": {"large": "x" * LARGE_BYTES}}
 LARGE_DOORS: dict[str, tuple[User, Door, str]] = {
     "creation by apply": (

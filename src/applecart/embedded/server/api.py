@@ -151,10 +151,10 @@ class Api:
             case "status", "PATCH":
                 return await writing.patch(core, request, kind, key, "status")
             case "binding", "POST":
-                binding = read_virtual(request, "v1", "Binding")
+                binding = read_virtual(request, "v1", "Binding", key.namespace)
                 return await subresources.bind(core, request, kind, key, binding)
             case "eviction", "POST":
-                eviction = read_virtual(request, "policy/v1", "Eviction", older="policy/v1beta1")
+                eviction = read_virtual(request, "policy/v1", "Eviction", key.namespace, older="policy/v1beta1")
                 return await subresources.evict(core, request, kind, key, eviction)
             case "token", "POST":
                 return issue_token(core, self._identity, request, kind, key.namespace, key.name)
@@ -174,7 +174,7 @@ class Api:
         if asked.resource == "bindings":
             pods = self.core.registry.find("", "v1", "pods")
             assert pods is not None
-            binding = read_virtual(request, "v1", "Binding")
+            binding = read_virtual(request, "v1", "Binding", asked.namespace)
             key = Key(asked.namespace, str(binding["metadata"].get("name", "")))
             return await subresources.bind(self.core, request, pods, key, binding)
         return answer_review(self.core, self._identity, request, asked.resource, asked.namespace)

@@ -275,9 +275,13 @@ def settle_namespace(kind: Kind, metadata: dict[str, Any], namespace: str) -> No
         if given:
             metadata.pop("namespace")
         return
-    if given and given != namespace:
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    refuse_other_namespace(metadata, namespace)
     metadata["namespace"] = namespace
+
+
+def refuse_other_namespace(metadata: dict[str, Any], namespace: str) -> None:
+    if metadata.get("namespace", "") not in ("", namespace):
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
 
 
 def _creation(write: Write) -> Attributes:

@@ -88,12 +88,12 @@ def answer_review(core: Core, identity: Identity, request: ApiRequest, plural: s
         ),
     }
     api_version, kind, answer = answers[plural]
-    return sent(answer(read_virtual(request, api_version, kind)), request.accept, 201)
+    return sent(answer(read_virtual(request, api_version, kind, namespace)), request.accept, 201)
 
 
 def issue_token(core: Core, identity: Identity, request: ApiRequest, kind: Kind, namespace: str, name: str) -> Answer:
     """POST of a TokenRequest below a ServiceAccount."""
-    asked = read_virtual(request, "authentication.k8s.io/v1", "TokenRequest")
+    asked = read_virtual(request, "authentication.k8s.io/v1", "TokenRequest", namespace)
     asked["metadata"].setdefault("name", name)
     asked["metadata"].setdefault("namespace", namespace)
     gate.admit_below(core, write_of(request, "create", kind, Key(namespace, name), CREATE, "token"), asked)
@@ -101,8 +101,8 @@ def issue_token(core: Core, identity: Identity, request: ApiRequest, kind: Kind,
     return sent(issued, request.accept, 201)
 
 
-def read_virtual(request: ApiRequest, api_version: str, kind: str, *, older: str = "") -> Document:
-    """The body as a document of a kind that is not stored."""
+def read_virtual(request: ApiRequest, api_version: str, kind: str, namespace: str, *, older: str = "") -> Document:
+    """The body as a document of a kind that is not stored, meant for this namespace if any."""
     document = read_body(request)
     if not isinstance(document, dict):
         raise bad_request(f"the object provided is unrecognized (must be of type {kind})")
@@ -114,6 +114,8 @@ def read_virtual(request: ApiRequest, api_version: str, kind: str, *, older: str
     conformed = conform({**document, "apiVersion": api_version, "kind": kind}, type).document
     if not isinstance(conformed.get("metadata"), dict):
         conformed["metadata"] = {}
+    if namespace:
+        gate.refuse_other_namespace(conformed["metadata"], namespace)
     return conformed
 
 

@@ -1,6 +1,6 @@
 """Makes the table of types from the Go declarations: every struct that a kind of ours can reach, facts only.
 
-The result is plain data for `src/applecart/embedded/structure/types.json`; `structure/table.py` documents its form. It is
+The result is plain data for `src/applecart/embedded/structure/types.json`; `structure/types.py` documents its form. It is
 sorted and complete, so that the same modules always give the same bytes.
 """
 

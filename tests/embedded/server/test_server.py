@@ -72,3 +72,13 @@ async def test_a_key_file_of_another_server_is_found_out(tmp_path: Path) -> None
     with pytest.raises(BadInput, match="holds no key of 32 bytes"):
         await EmbeddedServer(tmp_path, SystemClock()).__aenter__()
     assert folder.holder() is None
+
+
+async def test_an_authority_that_was_lost_is_not_replaced_in_silence(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Every kubeconfig and every agent failed after a move that forgot a folder, and the server said that all was well."""
+    async with EmbeddedServer(tmp_path, SystemClock()) as server:
+        authority = server.folder.authority_files.certificate
+    assert "authority" not in caplog.text
+    authority.unlink()
+    async with EmbeddedServer(tmp_path, SystemClock()):
+        assert "put pki/ back" in caplog.text

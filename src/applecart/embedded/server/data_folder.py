@@ -23,6 +23,7 @@ from applecart.embedded.trust.pki import (
 )
 from applecart.embedded.trust.private_file import make_private_folder
 from applecart.errors import BadInput
+from applecart.observe.logs import logger
 
 NETWORK_FILESYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "webdav"}  # their locks and fsync lie
 MOUNTS = Path("/proc/self/mounts")
@@ -30,6 +31,8 @@ ADMIN_USER = "kubernetes-admin"
 DATABASE = "store.db"
 TRIES, TRY_AGAIN_S = 3, 0.02  # a look at who holds the folder takes microseconds
 HOLDER_BYTES = 32  # more than any process id has
+
+log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,12 @@ class DataFolder:
         return None
 
     def authority(self, now: datetime) -> Authority:
+        if self.database.exists() and not self.authority_files.certificate.exists():
+            log.warning(
+                "the authority beside the database is missing, a new one is made: kubeconfigs handed out before fail; "
+                "to have them work again, stop the server and put pki/ back",
+                folder=str(self.folder),
+            )
         return load_or_create_authority(self.pki, "ca", now)
 
     def token_keys(self) -> PairFiles:

@@ -179,16 +179,18 @@ def test_nested_loops_over_much_data_are_not_begun(text: str) -> None:
         "".join(f"cel.bind(v{n + 1}, {f'v{n}' if n else 'self[0]'} + {f'v{n}' if n else 'self[0]'}, " for n in range(24))
         + "v24 != ''"
         + ")" * 24,
+        "cel.bind(a, self.map(y, self), cel.bind(b, self.map(y, a), cel.bind(c, self.map(y, b), c == c)))",
+        "cel.bind(a, self.map(y, true, self), cel.bind(b, a.map(y, self != [], a), cel.bind(c, b.map(y, true, b), c == c)))",
         "self[0]" + ".replace('a', 'aaaaaaaaaa')" * 8 + " != ''",
         "self[0]" + ".replace('a', self[0])" * 3 + " != ''",
     ],
-    ids=["texts", "lists", "bound", "replaced", "replaced by data"],
+    ids=["texts", "lists", "bound", "spread", "spread by some", "replaced", "replaced by data"],
 )
 def test_values_that_would_grow_beyond_measure_are_not_made(text: str) -> None:
     """Ten kilobytes that each of 24 loops doubles froze the server and took 22 GB."""
     rule = expression(text, {"type": "array", "items": TEXT})
     with budget(OF_AN_OBJECT), pytest.raises(OutOfBudget):
-        rule.evaluate(["a" * 10_000], size=2)
+        rule.evaluate(["a" * 10_000, *["b"] * 200], size=202)
 
 
 @pytest.mark.parametrize(
@@ -197,6 +199,8 @@ def test_values_that_would_grow_beyond_measure_are_not_made(text: str) -> None:
         f"self.all(x, ('name ' + x{' + x' * 20}).size() > 0)",
         "self[0]" + ".replace('-', '_')" * 20 + " != ''",
         "self.filter(x, x != 'b').map(x, x + '!') != []",
+        "self.map(x, self[0] + x) != []",
+        "self.filter(x, x in self).filter(x, self.exists(y, y == x)).map(x, x) != []",
     ],
 )
 def test_values_that_grow_as_usual_cost_little(text: str) -> None:

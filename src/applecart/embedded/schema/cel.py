@@ -85,9 +85,9 @@ class Expression:
             loops = min(self._facts.loops, MOST_LOOPS)
             rounds = min(size, OF_AN_OBJECT) ** loops // ROUNDS_PER_STEP if loops > 1 else 0
             spend(STEPS_OF_A_CALL + size + rounds)
-            if self._facts.copies or self._facts.replacements:
+            if self._facts.copies or self._facts.replacements or self._facts.spread:
                 characters = self._length + _characters_of([value, None if old is ABSENT else old])
-                spend(characters * self._facts.growth(characters) // CHARACTERS_PER_STEP)
+                spend(characters * self._facts.growth(size, characters) // CHARACTERS_PER_STEP)
         except OverBudget:
             raise OutOfBudget from None
         if self._has_optional_old:

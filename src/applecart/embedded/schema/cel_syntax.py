@@ -47,16 +47,17 @@ class Facts:
     names: set[str] = field(default_factory=set)  # of variables
     loops: int = 0  # deepest nesting of work that grows with the data
     copies: int = 0  # of a value beside another one in a new value: `x + x`, `[x, x]`
+    spread: int = 0  # loops that put something from outside into each element of a list
     scopes: int = 1  # in which a variable may stand for such a value
     replacements: list[int] = field(default_factory=list)  # how many times longer each `replace` makes a text; 0: data says
     problems: list[tuple[int, str]] = field(default_factory=list)  # offset in the text, sentence
     has_unread_time: bool = False  # a timestamp or duration reached in a way that leaves it a text
 
-    def growth(self, characters: int) -> int:
-        """How many times larger than data and expression together, which have so many characters, a value may become."""
+    def growth(self, size: int, characters: int) -> int:
+        """How many times larger than data and expression together, which have so many values and characters, one may become."""
         # Most when each scope has as many copies as the others: then all multiply.
         doublings = self.scopes * log2(1 + self.copies / self.scopes)
-        doublings += sum(log2(times or characters) for times in self.replacements)
+        doublings += self.spread * log2(size + 1) + sum(log2(times or characters) for times in self.replacements)
         return int(2 ** min(doublings, MOST_DOUBLINGS))
 
 
@@ -78,6 +79,7 @@ class _Walk:
         self.facts = Facts()
         self._positions = positions
         self._is_root = is_root
+        self._own: set[str] = set()  # variables of the innermost loop
 
     def visit(self, expression: Fields, scope: dict[str, Node | None], loops: int, *, is_compared: bool = False) -> Node | None:
         """The schema of an expression's value, where it is known."""
@@ -144,7 +146,13 @@ class _Walk:
         is_written = function == "@in" and any(number == 7 for number, _ in arguments[-1])
         if function in _SCANNING and loops and not is_written:
             loops += 1
-        if function == "_+_" and not _is_collected(arguments[0]):
+        if function == "_+_" and _is_collected(arguments[0]):
+            known, self.facts.names = self.facts.names, set()
+            self.visit(arguments[1], scope, loops)
+            self.facts.spread += bool(self.facts.names - self._own)
+            self.facts.names |= known
+            return None
+        if function == "_+_":
             self.facts.copies += 1
         elif function == "replace":
             self.facts.replacements.append(_replacement(arguments))
@@ -177,8 +185,12 @@ class _Walk:
         # A list that is written in the rule does not grow with the data; `cel.bind` loops over an empty one, so never.
         written = [content for number, content in over if number == 7]
         if written != [b""]:
+            outside, self.facts.names = self.facts.names, set()
+            outer, self._own = self._own, {_text(_last(loop, number)) for number in (1, 3, 8)}
             for part in (5, 6):
                 self.visit(_message(_last(loop, part)), inner, loops if written else loops + 1)
+            self.facts.names = outside | (self.facts.names - self._own)
+            self._own = outer
         return self.visit(_message(_last(loop, 7)), inner, loops)
 
 

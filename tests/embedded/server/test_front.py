@@ -119,7 +119,8 @@ async def until_in_flight(server: EmbeddedServer, taken: int) -> None:
 
 @real_time
 async def test_while_others_are_told_to_wait_health_admins_and_heartbeats_of_nodes_are_answered(server: EmbeddedServer) -> None:
-    """Requests that wait for the rest of their bodies hold their places; a watch holds none, and a POST is never a watch."""
+    """Requests that wait for the rest of their bodies hold their places; a watch or a log holds none, and a POST is never a
+    watch."""
     async with Caller(server, "tenant") as one, Caller(server, "tenant") as two, Caller(server, "tenant") as third:
         assert await one.asks("GET", f"{MAPS}?watch=1&timeoutSeconds=1") == 200
         for caller in (two, third):
@@ -129,6 +130,7 @@ async def test_while_others_are_told_to_wait_health_admins_and_heartbeats_of_nod
             assert await fourth.asks("GET", MAPS) == 429
             assert await fourth.asks("POST", f"{MAPS}?watch=1", {"metadata": {"name": "a"}}) == 429
             assert await fourth.asks("GET", "/readyz") == 200
+            assert await fourth.asks("GET", "/api/v1/namespaces/default/pods/none/log") == 404
             other.begin("POST", MAPS, b"{", of=1000)
             await until_in_flight(server, 3)
             async with Caller(server, "admin", MASTERS) as admin:

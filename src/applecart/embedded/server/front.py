@@ -41,7 +41,6 @@ LONGEST_URL_BYTES = 32 << 10  # long lists of labels are selected by
 LONGEST_HEADER_BYTES = 16 << 10  # a token is 1 or 2 kB
 LINGERING_S = 2.0  # for what still comes of a body that nobody reads; a client that is cut off would not see its answer
 RETRY_AFTER_S = 1
-LONG_SUBRESOURCES = ("log", "exec", "attach")
 BEHIND_BYTES = 32 << 10  # what waits for a reader that takes its time; asyncio lets a writer wait at 64 kB
 STALLED_S = 60.0  # a stream whose reader takes nothing for so long is cut
 PIECE_BYTES = 64 << 10  # of an answer: what waits for a reader is shared, but for as much as this
@@ -174,7 +173,7 @@ class Front:
 
         if raw.body_exists:
             request.read_body = lambda: self._body(raw, count)
-        is_long = asked.verb == "watch" or asked.subresource in LONG_SUBRESOURCES
+        is_long = asked.verb == "watch" or asked.subresource == "log"
         self.in_flight.take(user, 0 if is_long else 1)
         try:
             return await self._api.handle(request)

@@ -111,14 +111,6 @@ def test_times_move_only_with_the_object() -> None:
     assert changed["metadata"]["managedFields"][0]["time"] == stamp(LATER)
 
 
-def test_times_move_with_what_the_endpoint_will_ignore_as_well() -> None:
-    """As on the real server, which compares before it takes away what the endpoint ignores."""
-    main: dict[str, Any] = {"shape": PROBE, "api_version": f"{GROUP}/v1", "reset": ("status",)}
-    live = applied(None, probe(size=1), **main)
-    again = applied(live, {**probe(size=1), "status": {"phase": "Up"}}, **main, now=LATER)
-    assert again["metadata"]["managedFields"][0]["time"] == stamp(LATER)
-
-
 def test_only_kubectl_takes_over_what_its_client_side_apply_had() -> None:
     last = json.dumps(config_map({"a": "1"}))
     live = applied(None, config_map({"a": "1"}, annotations={LAST_APPLIED: last}), "other")

@@ -223,6 +223,14 @@ async def test_what_had_ended_is_left_out_and_said_on_both_sides(folder: DataFol
     assert (await get(target, pods))["items"] == []
 
 
+async def test_an_object_without_its_namespace_is_named(target: str) -> None:
+    """kubectl fills in the namespace of a manifest. The refusal of the API named neither the object nor the way out."""
+    stream = as_yaml({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}})
+    ended = done("api", "import", "--kubeconfig", target, stdin=stream)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "ConfigMap one is in no namespace; write one into its metadata" in ended.stderr
+
+
 async def test_an_owner_that_did_not_come_along_is_told(folder: DataFolder, target: str) -> None:
     stream = done("api", "export", "--data", str(folder.folder)).stdout
     parts = [part for part in stream.split("---\n") if "\n  name: z-owner\n" not in part]

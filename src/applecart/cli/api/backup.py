@@ -42,6 +42,8 @@ def back_up(folder: DataFolder, target: Path, now: datetime, *, with_keys: bool,
     target = target.absolute()
     if target.is_dir():
         raise BadInput(f"--to {target} is a folder; name a file")
+    if not target.parent.is_dir():
+        raise BadInput(f"--to {target} lies in no folder; make it first, or name another file")
     missing = [name for name in KEYS if with_keys and not (folder.folder / name).is_file()]
     if missing:
         raise BadInput(f"{folder.folder} has no {', '.join(missing)}; put it back, or copy --without-keys")

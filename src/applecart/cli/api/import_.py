@@ -149,6 +149,8 @@ def _place(discovery: Discovery, one: Imported) -> Resource:
     resource = discovery.find(one.api_version, one.kind)
     if resource is None:
         raise BadInput(f"the cluster does not serve {one.kind} of {one.api_version}")
+    if resource.namespaced and not one.key.namespace:
+        raise BadInput(f"{one} is in no namespace; write one into its metadata")
     return resource
 
 

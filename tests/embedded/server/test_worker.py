@@ -97,7 +97,7 @@ async def test_whoever_goes_away_keeps_its_place_until_its_work_is_done(worker: 
             loop.call_soon_threadsafe(all_done.set)
 
     gone = [asyncio.create_task(worker.run(ONE, job)) for _ in range(MOST_WAITING)]
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0)  # one turn: they have come
     for task in gone:
         task.cancel()
     await asyncio.wait(gone)

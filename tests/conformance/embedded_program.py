@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from applecart.clock import SystemClock
-from applecart.embedded.controllers.registry import add_controllers
+from applecart.embedded.controllers.controller_manager import add_controllers
 from applecart.embedded.server.core import Settings
 from applecart.embedded.server.server import EmbeddedServer
 from applecart.kube.client import Client

@@ -15,7 +15,7 @@ from applecart.api.nodes import Node
 from applecart.cli.up.mac_access import agent_user, grant, needed
 from applecart.cli.up.macs import mac_names, retire, until_ready
 from applecart.clock import Clock
-from applecart.embedded.controllers.registry import add_controllers
+from applecart.embedded.controllers.controller_manager import add_controllers
 from applecart.kube.client import Client
 from applecart.kube.errors import Forbidden, NotFound
 from applecart.kube.manager import Manager

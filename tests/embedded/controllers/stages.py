@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from applecart.clock import Clock
 from applecart.embedded.auth.token_keys import TokenKeys
-from applecart.embedded.controllers.registry import add_controllers
+from applecart.embedded.controllers.controller_manager import add_controllers
 from applecart.embedded.server.server import running_api
 from applecart.embedded.store.log import MemoryLog
 from applecart.kube.client import Client

@@ -10,8 +10,14 @@ from typing import Any
 from applecart.embedded.field_errors import FieldError
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.schema.compiled import CompiledSchema
+from applecart.embedded.schema.crd_strategy import (
+    CrdStrategy,
+    TakenNames,
+    default_definition,
+    definition_errors,
+    stored_versions,
+)
 from applecart.embedded.schema.custom_kind import CustomStrategy, custom_kinds
-from applecart.embedded.schema.definition import CrdStrategy, TakenNames, default_definition, definition_errors, stored_versions
 from applecart.embedded.structure.conform import conform
 from applecart.embedded.structure.types import type_of
 from tests.embedded.schema.definition_documents import resource

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from applecart.clock import Clock
-from applecart.embedded.server.definitions import Definitions
+from applecart.embedded.server.crd_lifecycle import Definitions
 from applecart.embedded.server.maintenance import every
 from applecart.embedded.server.request_log import RequestLog
 from applecart.embedded.store.log import StoreFailed

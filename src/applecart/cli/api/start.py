@@ -89,7 +89,7 @@ async def run(options: Options, clock: Clock) -> None:
         work: list[Work] = [partial(ends_with_its_disk, server), partial(watch_size, nodes.__len__)]
         if options.with_controllers:
             # After it serves: nobody waits for their import.
-            from applecart.embedded.controllers.registry import add_controllers
+            from applecart.embedded.controllers.controller_manager import add_controllers
             from applecart.kube.manager import Manager
 
             manager = Manager(Client(server.running.transport(), clock))

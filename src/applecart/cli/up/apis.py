@@ -73,7 +73,7 @@ async def _embedded(options: Options, clock: Clock) -> AsyncIterator[RunningApi]
         client = Client(server.running.transport(), clock)
         add = None
         if has_controllers:
-            from applecart.embedded.controllers.registry import add_controllers
+            from applecart.embedded.controllers.controller_manager import add_controllers
 
             ca_pem, keys = server.authority.certificate_pem, server.keys
             add = partial(add_controllers, ca_pem=ca_pem, keys=keys, ends_events=True)
@@ -94,7 +94,7 @@ async def _binaries(options: Options, clock: Clock) -> AsyncIterator[RunningApi]
         add = None
         if options.controllers is not False:
             from applecart.embedded.auth.token_keys import TokenKeys
-            from applecart.embedded.controllers.registry import add_controllers
+            from applecart.embedded.controllers.controller_manager import add_controllers
 
             keys = TokenKeys.load(cluster.files.trust.token_keys)
             add = partial(add_controllers, ca_pem=cluster.ca_pem, keys=keys)
@@ -114,7 +114,11 @@ async def _external(options: Options, clock: Clock) -> AsyncIterator[RunningApi]
     client = Client(transport, clock)
     add, because = None, "an external API has its own; --controllers runs ours where it has not"
     if options.controllers:
-        from applecart.embedded.controllers.registry import add_controllers, real_controller_manager_runs, real_scheduler_runs
+        from applecart.embedded.controllers.controller_manager import (
+            add_controllers,
+            real_controller_manager_runs,
+            real_scheduler_runs,
+        )
 
         if await real_controller_manager_runs(client):
             because = "a kube-controller-manager is at work"

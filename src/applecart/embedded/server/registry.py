@@ -17,7 +17,7 @@ from applecart.clock import Clock
 from applecart.embedded.kinds.kind import Kind, Subresource
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.reader import Reader
-from applecart.embedded.schema.definition import FINALIZER, CrdStrategy, TakenNames, taken_names
+from applecart.embedded.schema.crd_strategy import FINALIZER, CrdStrategy, TakenNames, taken_names
 from applecart.embedded.store.record import NOTHING, Traits
 from applecart.embedded.store.store import peek
 from applecart.embedded.structure.types import shape_of

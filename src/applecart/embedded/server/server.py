@@ -26,8 +26,8 @@ from applecart.embedded.relay.relay import CLIENT_GROUPS, CLIENT_USER, running_r
 from applecart.embedded.server.api import Api
 from applecart.embedded.server.boot import Consequences, make_sure, tell_unserved
 from applecart.embedded.server.core import Core, Settings
+from applecart.embedded.server.crd_lifecycle import Definitions, install
 from applecart.embedded.server.data_folder import DATABASE, DataFolder, make_data_folder
-from applecart.embedded.server.definitions import Definitions, install
 from applecart.embedded.server.front import Front
 from applecart.embedded.server.in_process import InProcessTransport
 from applecart.embedded.server.maintenance import Maintenance

@@ -12,7 +12,7 @@ from applecart.api.scheduling import Toleration
 from applecart.embedded.controllers.scheduler.decide import KEPT_SHAPES, Decider, refused_everywhere, unschedulable
 from applecart.embedded.controllers.scheduler.fit import emptiness, liking
 from applecart.embedded.controllers.scheduler.fleet import Fleet, facts_of
-from applecart.embedded.controllers.scheduler.shape import wants_of
+from applecart.embedded.controllers.scheduler.pod_shape import wants_of
 from tests.embedded.controllers.scheduler.objects import affinity, needs, node, pod, term
 
 GOLDEN = affinity(preferred=((100, term(needs("golden", "Exists"))), (10, term(needs("near", "Exists")))))

@@ -31,7 +31,7 @@ from applecart.embedded.controllers.scheduler.fit import (
     shortage,
 )
 from applecart.embedded.controllers.scheduler.fleet import Fleet, NodeFacts, NodeRoom, facts_of
-from applecart.embedded.controllers.scheduler.shape import Shape, amounts_of, wants_of
+from applecart.embedded.controllers.scheduler.pod_shape import PodShape, amounts_of, wants_of
 from tests.embedded.controllers.scheduler.objects import affinity, needs, node, pod, term
 
 LABELS = {"fleet": "ci", "generation": "4", "empty": ""}
@@ -162,7 +162,7 @@ def test_no_requirement_stops_us(
     named_nodes(NodeSelector(node_selector_terms=(hostile,)))
 
 
-def shape(wanted: Pod) -> Shape:
+def shape(wanted: Pod) -> PodShape:
     return wants_of(wanted).shape
 
 

@@ -4,11 +4,11 @@ from applecart.api.nodes import Node
 from applecart.api.pods import Pod
 from applecart.embedded.controllers.scheduler.fit import fits
 from applecart.embedded.controllers.scheduler.fleet import Fleet, facts_of
-from applecart.embedded.controllers.scheduler.shape import Shape, wants_of
+from applecart.embedded.controllers.scheduler.pod_shape import PodShape, wants_of
 from tests.embedded.controllers.scheduler.objects import node, pod
 
 
-def shape(wanted: Pod) -> Shape:
+def shape(wanted: Pod) -> PodShape:
     return wants_of(wanted).shape
 
 

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from applecart.api.meta import Key
+from applecart.embedded.controllers.scheduler.pod_shape import Wants, wants_of
 from applecart.embedded.controllers.scheduler.queue import LONGEST_WAIT_S, Pending, PendingPod
-from applecart.embedded.controllers.scheduler.shape import Wants, wants_of
 from tests.embedded.controllers.scheduler.objects import pod
 
 

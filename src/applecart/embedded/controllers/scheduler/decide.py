@@ -24,7 +24,7 @@ from applecart.embedded.controllers.scheduler.fit import (
     shortage,
 )
 from applecart.embedded.controllers.scheduler.fleet import Fleet, NodeRoom
-from applecart.embedded.controllers.scheduler.shape import Shape
+from applecart.embedded.controllers.scheduler.pod_shape import PodShape
 
 NO_NODES = "no nodes available to schedule pods"
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -90,9 +90,9 @@ class Decider:
     def __init__(self, fleet: Fleet, *, packing: bool = False) -> None:
         self._fleet = fleet
         self._packing = packing
-        self._kept: OrderedDict[Shape, _Judged] = OrderedDict()
+        self._kept: OrderedDict[PodShape, _Judged] = OrderedDict()
 
-    def decide(self, shape: Shape) -> Decision:
+    def decide(self, shape: PodShape) -> Decision:
         judged = self._judged(shape)
         if judged.refusal_version == self._fleet.version:
             return Decision(message=judged.refusal)
@@ -104,7 +104,7 @@ class Decider:
         judged.refusal, judged.refusal_version = self._refusal(shape, judged), self._fleet.version
         return Decision(message=judged.refusal)
 
-    def _best(self, shape: Shape, group: tuple[NodeRoom, ...]) -> NodeRoom | None:
+    def _best(self, shape: PodShape, group: tuple[NodeRoom, ...]) -> NodeRoom | None:
         best, best_left = None, 0
         for room in group:  # sorted by name, so the first of equals stays
             if not has_room(shape, room):
@@ -115,7 +115,7 @@ class Decider:
                 best, best_left = room, left
         return best
 
-    def _judged(self, shape: Shape) -> _Judged:
+    def _judged(self, shape: PodShape) -> _Judged:
         kept = self._kept.get(shape)
         if kept is not None and kept.facts_version == self._fleet.facts_version:
             self._kept.move_to_end(shape)
@@ -134,7 +134,7 @@ class Decider:
             self._kept.popitem(last=False)
         return judged
 
-    def _refusal(self, shape: Shape, judged: _Judged) -> str:
+    def _refusal(self, shape: PodShape, judged: _Judged) -> str:
         allowed = [room for group in judged.liked for room in group]
         node_count = len(allowed) + len(judged.reasons)
         if why := refuses_all(shape):

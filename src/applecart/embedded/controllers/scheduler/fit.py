@@ -15,7 +15,7 @@ from typing import NamedTuple
 from applecart.api.nodes import Taint
 from applecart.api.scheduling import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Toleration
 from applecart.embedded.controllers.scheduler.fleet import UNSCHEDULABLE_TAINT, NodeFacts, NodeRoom
-from applecart.embedded.controllers.scheduler.shape import CPU, MEMORY, HostPort, Shape
+from applecart.embedded.controllers.scheduler.pod_shape import CPU, MEMORY, HostPort, PodShape
 
 NAME_FIELD = "metadata.name"  # the only field of a node that a term may name
 LONGEST_NUMBER_CHARS = 19  # of a signed 64-bit number; a longer one is no number to Kubernetes either
@@ -125,7 +125,7 @@ class Shortage(NamedTuple):
     is_held_by_pods: bool
 
 
-def refuses_all(shape: Shape) -> str:
+def refuses_all(shape: PodShape) -> str:
     """What keeps the Pod from every node whatever it looks like; empty when nothing does."""
     if shape.unserved:
         return f"{shape.unserved} is not served by this scheduler"
@@ -134,17 +134,17 @@ def refuses_all(shape: Shape) -> str:
     return ""
 
 
-def is_cordoned(shape: Shape, facts: NodeFacts) -> str:
+def is_cordoned(shape: PodShape, facts: NodeFacts) -> str:
     if facts.is_unschedulable and not is_tolerated(UNSCHEDULABLE_TAINT, shape.tolerations):
         return WERE_UNSCHEDULABLE
     return ""
 
 
-def has_untolerated_taint(shape: Shape, facts: NodeFacts) -> str:
+def has_untolerated_taint(shape: PodShape, facts: NodeFacts) -> str:
     return "" if all(is_tolerated(taint, shape.tolerations) for taint in facts.hard_taints) else UNTOLERATED_TAINT
 
 
-def is_not_selected(shape: Shape, facts: NodeFacts) -> str:
+def is_not_selected(shape: PodShape, facts: NodeFacts) -> str:
     if not has_labels(facts.labels, dict(shape.selector)):
         return AFFINITY_MISMATCH
     if shape.required is not None and not matches_any(shape.required, facts.name, facts.labels):
@@ -152,13 +152,13 @@ def is_not_selected(shape: Shape, facts: NodeFacts) -> str:
     return ""
 
 
-def is_not_named(shape: Shape, facts: NodeFacts) -> str:
+def is_not_named(shape: PodShape, facts: NodeFacts) -> str:
     """First of all, and with words of its own: who names nodes never looks at the others."""
     names = named_nodes(shape.required) if shape.required is not None else None
     return "" if names is None or facts.name in names else NOT_NAMED
 
 
-FACTS_PREDICATES: tuple[Callable[[Shape, NodeFacts], str], ...] = (
+FACTS_PREDICATES: tuple[Callable[[PodShape, NodeFacts], str], ...] = (
     is_not_named,
     is_cordoned,
     has_untolerated_taint,
@@ -166,7 +166,7 @@ FACTS_PREDICATES: tuple[Callable[[Shape, NodeFacts], str], ...] = (
 )
 
 
-def refused_by_facts(shape: Shape, facts: NodeFacts) -> str:
+def refused_by_facts(shape: PodShape, facts: NodeFacts) -> str:
     """The first reason that holds whatever else runs on the node; empty when there is none."""
     for predicate in FACTS_PREDICATES:
         if reason := predicate(shape, facts):
@@ -174,7 +174,7 @@ def refused_by_facts(shape: Shape, facts: NodeFacts) -> str:
     return ""
 
 
-def has_room(shape: Shape, room: NodeRoom) -> bool:
+def has_room(shape: PodShape, room: NodeRoom) -> bool:
     if room.pod_count >= room.facts.allowed_pods:
         return False
     free = room.free
@@ -184,12 +184,12 @@ def has_room(shape: Shape, room: NodeRoom) -> bool:
     return not shape.ports or not ports_meet(shape.ports, room.ports)
 
 
-def fits(shape: Shape, room: NodeRoom | None) -> bool:
+def fits(shape: PodShape, room: NodeRoom | None) -> bool:
     """Whether the node would take such a Pod now."""
     return room is not None and has_room(shape, room) and not refuses_all(shape) and not refused_by_facts(shape, room.facts)
 
 
-def shortage(shape: Shape, room: NodeRoom) -> Shortage | None:
+def shortage(shape: PodShape, room: NodeRoom) -> Shortage | None:
     """Why there is no room; None when there is."""
     if ports_meet(shape.ports, room.ports):
         return Shortage((PORTS_TAKEN,), is_held_by_pods=True)
@@ -215,7 +215,7 @@ class Liking(NamedTuple):
     less_weight: int  # the preferred weight, negated
 
 
-def liking(shape: Shape, facts: NodeFacts) -> Liking:
+def liking(shape: PodShape, facts: NodeFacts) -> Liking:
     soft = sum(not is_tolerated(taint, shape.tolerations) for taint in facts.soft_taints)
     weight = sum(
         preferred.weight for preferred in shape.preferred if matches_term(preferred.preference, facts.name, facts.labels)

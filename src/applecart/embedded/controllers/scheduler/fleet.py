@@ -11,7 +11,7 @@ import msgspec
 
 from applecart.api.conditions import READY
 from applecart.api.nodes import Node, Taint
-from applecart.embedded.controllers.scheduler.shape import PODS, Amounts, HostPort, Shape, amounts_of
+from applecart.embedded.controllers.scheduler.pod_shape import PODS, Amounts, HostPort, PodShape, amounts_of
 
 NO_SCHEDULE = "NoSchedule"
 NO_EXECUTE = "NoExecute"
@@ -144,7 +144,7 @@ class Fleet:
         self._held.discard(uid)
         return self._charge(uid, Charge(node, amounts, ports))
 
-    def hold(self, uid: str, node: str, shape: Shape) -> None:
+    def hold(self, uid: str, node: str, shape: PodShape) -> None:
         """A binding to this node was asked for and may have come about."""
         self._charge(uid, Charge(node, shape.amounts, shape.ports))
         self._held.add(uid)

@@ -15,7 +15,7 @@ from enum import Enum
 import msgspec
 
 from applecart.api.meta import Key
-from applecart.embedded.controllers.scheduler.shape import Rank, Shape, Wants
+from applecart.embedded.controllers.scheduler.pod_shape import PodShape, Rank, Wants
 from applecart.kube.workqueue import KeyedHeap
 
 FIRST_BACKOFF_S = 1.0
@@ -56,7 +56,7 @@ class Pending:
     def __init__(self) -> None:
         self._entries: dict[Key, PendingPod] = {}
         self._ready: list[Rank] = []  # sorted; a rank ends in the Pod's key, so no two are equal
-        self._waiting: dict[Shape, list[Rank]] = {}  # sorted
+        self._waiting: dict[PodShape, list[Rank]] = {}  # sorted
         self._due: KeyedHeap[Key] = KeyedHeap()  # by when time alone makes them ready
 
     def __len__(self) -> int:
@@ -124,7 +124,7 @@ class Pending:
         elif self._entries.get(entry.wants.key) is entry and entry.standing is State.WAITING:
             self._due.put(entry.wants.key, now_s + entry.backoff_s)
 
-    def room_appeared(self, fits: Callable[[Shape], bool]) -> None:
+    def room_appeared(self, fits: Callable[[PodShape], bool]) -> None:
         """Wake the first of every shape that the new room fits."""
         for shape in [shape for shape in self._waiting if fits(shape)]:
             self._wake_next(shape)
@@ -146,7 +146,7 @@ class Pending:
         entry.standing = State.READY
         insort(self._ready, entry.wants.rank)
 
-    def _wake_next(self, shape: Shape) -> None:
+    def _wake_next(self, shape: PodShape) -> None:
         if ranks := self._waiting.get(shape):
             self._make_ready(self._entries[ranks[0].key])
 

@@ -18,8 +18,8 @@ from applecart.api.reasons import upstream
 from applecart.embedded.controllers.scheduler.decide import GATED, Decider, assigned
 from applecart.embedded.controllers.scheduler.fit import fits
 from applecart.embedded.controllers.scheduler.fleet import Fleet, facts_of
+from applecart.embedded.controllers.scheduler.pod_shape import Wants, amounts_taken, host_ports_of, wants_of
 from applecart.embedded.controllers.scheduler.queue import Pending, PendingPod
-from applecart.embedded.controllers.scheduler.shape import Wants, amounts_taken, host_ports_of, wants_of
 from applecart.errors import ApplecartError
 from applecart.kube.cache import Change
 from applecart.kube.client import Client

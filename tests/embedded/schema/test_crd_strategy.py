@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from applecart.embedded.refusals import Refusal
-from applecart.embedded.schema.definition import CrdStrategy, TakenNames, is_established, status_with_names, taken_names
+from applecart.embedded.schema.crd_strategy import CrdStrategy, TakenNames, is_established, status_with_names, taken_names
 from tests.embedded.schema.definition_documents import definition
 from tests.embedded.schema.judged import as_received, crd_strategy, established, refusal_of
 

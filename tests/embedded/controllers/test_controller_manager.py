@@ -14,7 +14,7 @@ from applecart.api.meta import Key, ObjectMeta, micro_time
 from applecart.cli.fleet_watch import FleetWatch
 from applecart.clock import Clock
 from applecart.embedded.auth.token_keys import TokenKeys
-from applecart.embedded.controllers.registry import (
+from applecart.embedded.controllers.controller_manager import (
     CONTROLLER_MANAGER_LEASE,
     SCHEDULER_LEASE,
     add_controllers,

@@ -12,8 +12,8 @@ import msgspec
 from applecart.api.meta import Key
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
+from applecart.embedded.schema.crd_strategy import FINALIZER, is_established, status_with_names, taken_names
 from applecart.embedded.schema.custom_kind import custom_kinds
-from applecart.embedded.schema.definition import FINALIZER, is_established, status_with_names, taken_names
 from applecart.embedded.server import gate
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.deletion import DeleteOptions

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from applecart.api.containers import Resources
 from applecart.api.pods import PodSpec
-from applecart.embedded.controllers.scheduler.shape import HostPort, amounts_of, host_ports_of, requests_of
+from applecart.embedded.controllers.scheduler.pod_shape import HostPort, amounts_of, host_ports_of, requests_of
 from tests.embedded.controllers.scheduler.objects import container
 
 GIB = 2**30

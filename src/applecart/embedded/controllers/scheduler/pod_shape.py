@@ -1,6 +1,6 @@
 """What a Pod asks of a node, read from its spec once: its shape, and the amounts and ports that it takes.
 
-Two Pods with the same `Shape` are the same to every node: what one of them does not fit, the other does not fit either. The
+Two Pods with the same `PodShape` are the same to every node: what one of them does not fit, the other does not fit either. The
 queue and the fleet lean on that, so whatever a predicate or a score reads of a Pod belongs into the shape.
 
 The rules of amounts are Kubernetes': init containers run one after another before the others start, so they count by their
@@ -137,7 +137,7 @@ def _is_for_whole_pods(resource: str) -> bool:
     return resource in (CPU, MEMORY) or resource.startswith(HUGE_PAGES)
 
 
-class Shape(msgspec.Struct, frozen=True):
+class PodShape(msgspec.Struct, frozen=True):
     """Everything of a Pod that a node can tell."""
 
     selector: tuple[tuple[str, str], ...]
@@ -160,7 +160,7 @@ class Rank(NamedTuple):
 
 class Wants(msgspec.Struct, frozen=True):
     uid: str
-    shape: Shape
+    shape: PodShape
     rank: Rank
     is_gated: bool = False
 
@@ -181,14 +181,14 @@ def amounts_taken(pod: Pod, runtime_class: RuntimeClass | None = None) -> Amount
     return requests_of(pod.spec, _overhead(pod.spec, runtime_class))
 
 
-def _shape_of(spec: PodSpec, runtime_class: RuntimeClass | None) -> Shape:
+def _shape_of(spec: PodSpec, runtime_class: RuntimeClass | None) -> PodShape:
     selector, tolerations = dict(spec.node_selector), spec.tolerations
     if runtime_class is not None and runtime_class.scheduling is not None:
         # A real API server copies these into the Pod; adding them once more changes nothing.
         selector.update(runtime_class.scheduling.node_selector)
         tolerations += tuple(known for known in runtime_class.scheduling.tolerations if known not in tolerations)
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-    return Shape(
+    return PodShape(
         selector=tuple(sorted(selector.items())),
         tolerations=tolerations,
         required=affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None,

@@ -182,3 +182,16 @@ def micro_time(at: datetime) -> str:
 def instant(text: str) -> datetime | None:
     """The instant a MicroTime field holds; None when it is unset."""
     return datetime.fromisoformat(text) if text else None
+
+
+def stamp(at: datetime) -> str:
+    """An instant as most fields have it: UTC, whole seconds."""
+    return at.astimezone(UTC).isoformat(timespec="seconds")[:19] + "Z"
+
+
+def read_stamp(text: str) -> datetime:
+    """The instant of a timestamp; raises ValueError for text that is none."""
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone")
+    return at.astimezone(UTC)

@@ -5,8 +5,7 @@ from typing import Any
 
 import msgspec
 
-from applecart.embedded.attributes import Attributes
-from applecart.embedded.auth.user import AUTHENTICATED, NODES, User
+from applecart.embedded.auth.user import AUTHENTICATED, NODES, Attributes, User
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal
 

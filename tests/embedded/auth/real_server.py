@@ -13,9 +13,8 @@ from urllib.parse import parse_qsl
 import pytest
 
 from applecart.clock import SystemClock
-from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.untyped import Document
-from applecart.embedded.auth.user import User
+from applecart.embedded.auth.user import Attributes, User
 from applecart.embedded.binaries.cluster import RealCluster
 from applecart.embedded.server.in_process import InProcessTransport
 from applecart.embedded.server.server import running_api

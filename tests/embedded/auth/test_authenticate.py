@@ -14,13 +14,13 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
+from applecart.api.meta import stamp
 from applecart.clock import EPOCH, VirtualClock, VirtualLoop
 from applecart.embedded.auth.authenticate import UID_ATTRIBUTE, ClientCertificates, bearer_token, impersonated
 from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.token_keys import BadToken
 from applecart.embedded.auth.user import ANONYMOUS, CREDENTIAL_ID, MASTERS, User
 from applecart.embedded.refusals import Refusal
-from applecart.embedded.times import stamp
 from applecart.embedded.trust.pki import LEAF_LIFETIME, Authority
 from tests.embedded.auth.objects_in_memory import ObjectsInMemory, binding, refused_code, role, rule, user
 from tests.embedded.auth.token_worlds import ISSUER, TokenWorld, secret

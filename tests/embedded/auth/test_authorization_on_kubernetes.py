@@ -7,11 +7,10 @@ import msgspec
 import pytest
 
 from applecart.clock import SystemClock
-from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth import reviews
 from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.bootstrap_policy import wanted
-from applecart.embedded.auth.user import User
+from applecart.embedded.auth.user import Attributes, User
 from applecart.embedded.binaries.cluster import RealCluster
 from applecart.embedded.refusals import Refusal
 from tests.embedded.auth.objects_in_memory import (

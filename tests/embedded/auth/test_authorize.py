@@ -2,10 +2,9 @@
 
 import pytest
 
-from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.bootstrap_policy import wanted
-from applecart.embedded.auth.user import ANONYMOUS, MASTERS, User
+from applecart.embedded.auth.user import ANONYMOUS, MASTERS, Attributes, User
 from applecart.embedded.refusals import Refusal
 from tests.embedded.auth.objects_in_memory import ObjectsInMemory, asks, asks_path, binding, node_user, pod, role, rule, user
 

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.node_restriction import AUDIENCE_VERB, forbidden_labels, refuse
 from applecart.embedded.auth.pod_references import MIRROR_ANNOTATION
 from applecart.embedded.auth.untyped import Document
-from applecart.embedded.auth.user import User
+from applecart.embedded.auth.user import Attributes, User
 from tests.embedded.auth.objects_in_memory import ObjectsInMemory, node_user, plain, pod, user
 from tests.embedded.auth.test_roles import JSON
 

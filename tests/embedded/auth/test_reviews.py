@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from applecart.api.meta import stamp
 from applecart.clock import VirtualClock
 from applecart.embedded.auth import reviews
 from applecart.embedded.auth.authorize import Authorizer
@@ -14,7 +15,6 @@ from applecart.embedded.auth.bootstrap_policy import wanted
 from applecart.embedded.auth.untyped import Document
 from applecart.embedded.auth.user import MASTERS, User
 from applecart.embedded.refusals import Refusal
-from applecart.embedded.times import stamp
 from tests.embedded.auth.objects_in_memory import ObjectsInMemory, binding, node_user, pod, refused_code, role, rule, user
 from tests.embedded.auth.test_roles import JSON
 from tests.embedded.auth.token_worlds import ISSUER, TokenWorld

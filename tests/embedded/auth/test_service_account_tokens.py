@@ -15,10 +15,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from hypothesis import given
 from hypothesis import strategies as st
 
+from applecart.api.meta import stamp
 from applecart.clock import VirtualClock, VirtualLoop
 from applecart.embedded.auth.service_account_tokens import MOST_REMEMBERED
 from applecart.embedded.auth.token_keys import BadToken, TokenKeys, openid_configuration
-from applecart.embedded.times import stamp
 from applecart.embedded.trust.pki import PairFiles, load_or_create_token_keys
 from applecart.errors import BadInput
 from applecart.secrets import Secret

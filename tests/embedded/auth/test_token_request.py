@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from applecart.api.meta import stamp
 from applecart.clock import VirtualClock, VirtualLoop
 from applecart.embedded.auth.token_request import issue
 from applecart.embedded.auth.untyped import Document
 from applecart.embedded.refusals import Refusal
-from applecart.embedded.times import stamp
 from tests.embedded.auth.objects_in_memory import pod, refused_code
 from tests.embedded.auth.test_roles import JSON
 from tests.embedded.auth.token_worlds import ISSUER, TokenWorld

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from applecart.api.meta import stamp
 from applecart.embedded.patching.apply import BEFORE_FIRST_APPLY, LAST_APPLIED, apply
 from applecart.embedded.patching.managed_fields import Writer, read_entries
 from applecart.embedded.patching.structured_merge import fields_in
 from applecart.embedded.patching.values import copied, same
 from applecart.embedded.refusals import Refusal
-from applecart.embedded.times import stamp
 from tests.embedded.patching.apply_cases import APPLY_CASES
 from tests.embedded.patching.json_values import JSON, OBJECTS, nested, refused_with
 from tests.embedded.patching.shapes import CONFIG_MAP, GROUP, PROBE, config_map, probe

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from applecart.api.meta import stamp
 from applecart.embedded.patching.field_set import FieldSet, field, path_text
 from applecart.embedded.patching.managed_fields import (
     APPLY,
@@ -30,7 +31,6 @@ from applecart.embedded.patching.managed_fields import (
 )
 from applecart.embedded.patching.merge import merge
 from applecart.embedded.patching.values import copied
-from applecart.embedded.times import stamp
 from tests.embedded.patching.json_values import JSON, OBJECTS
 from tests.embedded.patching.shapes import CONFIG_MAP, POD, PROBE, config_map, pod
 

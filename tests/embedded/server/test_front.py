@@ -11,8 +11,7 @@ import msgspec
 import pytest
 
 from applecart.clock import Clock
-from applecart.embedded.attributes import Attributes
-from applecart.embedded.auth.user import ANONYMOUS, MASTERS, NODES, User
+from applecart.embedded.auth.user import ANONYMOUS, MASTERS, NODES, Attributes, User
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.server import front, watching
 from applecart.embedded.server.front import Shares, _waits_for_nobody

@@ -21,8 +21,8 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.x509.oid import NameOID
 
+from applecart.api.meta import read_stamp
 from applecart.clock import Clock
-from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.rbac import Decision, denial
 from applecart.embedded.auth.service_account_tokens import ServiceAccountTokens, Verified
 from applecart.embedded.auth.token_keys import BadToken, NotOurs
@@ -34,11 +34,11 @@ from applecart.embedded.auth.user import (
     SERVICE_ACCOUNT_PREFIX,
     SERVICE_ACCOUNTS,
     UNAUTHENTICATED,
+    Attributes,
     User,
 )
-from applecart.embedded.reader import Reader
 from applecart.embedded.refusals import bad_request, unauthorized
-from applecart.embedded.times import read_stamp
+from applecart.embedded.store.store import Reader
 
 UID_ATTRIBUTE = x509.ObjectIdentifier("1.3.6.1.4.1.57683.2")  # the subject attribute Kubernetes reads a user's UID from
 MOST_REMEMBERED = 4096  # certificates; a fleet has some hundred living ones

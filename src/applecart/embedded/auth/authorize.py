@@ -5,12 +5,11 @@ administrator out. Requests without identity reach the health and version paths 
 open door must not be one careless binding away.
 """
 
-from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.node_authorizer import NodeAuthorizer, NodeGraph
 from applecart.embedded.auth.rbac import ALLOWED, NO_OPINION, Decision, Rbac, denial
 from applecart.embedded.auth.roles import Rule
-from applecart.embedded.auth.user import ANONYMOUS, MASTERS, UNAUTHENTICATED, User
-from applecart.embedded.reader import Reader
+from applecart.embedded.auth.user import ANONYMOUS, MASTERS, UNAUTHENTICATED, Attributes, User
+from applecart.embedded.store.store import Reader
 
 PUBLIC_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
 NODE_RULES_UNKNOWN = "node authorizer does not support user rule resolution"

@@ -8,11 +8,10 @@ by label can come to hold anything, so it needs everything. system:masters hold 
 from collections.abc import Callable, Sequence
 
 from applecart.api.meta import Resource
-from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.rbac import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, GROUP, ROLE_BINDINGS, ROLES, Rbac
 from applecart.embedded.auth.roles import Rule, TooManyRules, compacted, is_aggregated, missing, rules_of
 from applecart.embedded.auth.untyped import Document, go_list, go_quoted, mapping, metadata, name_of, text
-from applecart.embedded.auth.user import MASTERS, User
+from applecart.embedded.auth.user import MASTERS, Attributes, User
 from applecart.embedded.refusals import Refusal, forbidden, not_found
 
 EVERYTHING = (Rule(("*",), ("*",), ("*",)), Rule(("*",), paths=("*",)))

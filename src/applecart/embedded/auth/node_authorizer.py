@@ -10,14 +10,13 @@ passes here and `node_restriction` judges it. Users that are no nodes get no opi
 from collections import Counter
 from collections.abc import Callable
 
-from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.bootstrap_policy import NODE_RULES
 from applecart.embedded.auth.pod_references import PODS, Reference, is_mirror, references
 from applecart.embedded.auth.rbac import ALLOWED, NO_OPINION, Decision
 from applecart.embedded.auth.untyped import Document, mapping, name_of, namespace_of, text
-from applecart.embedded.auth.user import User
-from applecart.embedded.reader import Reader
+from applecart.embedded.auth.user import Attributes, User
 from applecart.embedded.selectors import required_values
+from applecart.embedded.store.store import Reader
 
 NEVER = -1  # a revision that no store has
 

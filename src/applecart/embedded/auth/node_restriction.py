@@ -8,7 +8,6 @@ Answers the reason of a refusal, or None; an object that is not there is left to
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.node_authorizer import LEASE_NAMESPACE
 from applecart.embedded.auth.pod_references import MIRROR_ANNOTATION, PODS, is_mirror, labels_of, read_kind
 from applecart.embedded.auth.untyped import (
@@ -23,8 +22,8 @@ from applecart.embedded.auth.untyped import (
     texts,
     uid_of,
 )
-from applecart.embedded.auth.user import User
-from applecart.embedded.reader import Reader
+from applecart.embedded.auth.user import Attributes, User
+from applecart.embedded.store.store import Reader
 
 NODE_LABELS = frozenset(  # what an agent may say about its host
     {

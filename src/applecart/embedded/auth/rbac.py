@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 import msgspec
 
 from applecart.api.meta import Resource
-from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.roles import Rule, rules_of
 from applecart.embedded.auth.untyped import Document, go_quoted, mapping, mappings, name_of, namespace_of, text
-from applecart.embedded.auth.user import SERVICE_ACCOUNT_PREFIX, User
-from applecart.embedded.reader import Reader
+from applecart.embedded.auth.user import SERVICE_ACCOUNT_PREFIX, Attributes, User
 from applecart.embedded.refusals import Refusal, details_of
+from applecart.embedded.store.store import Reader
 
 
 class Decision(msgspec.Struct, frozen=True):

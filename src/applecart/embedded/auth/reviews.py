@@ -5,20 +5,18 @@ oneself are open to everybody who is known. Of selectors only those of fields de
 one that cannot be read is ignored and said so: the question is then broader, and the answer can only be more careful.
 """
 
-from applecart.api.meta import Resource
+from applecart.api.meta import Resource, stamp
 from applecart.clock import Clock
 from applecart.embedded import field_errors
-from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.authenticate import BearerTokens
 from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.rbac import aggregated
 from applecart.embedded.auth.token_keys import BadToken
 from applecart.embedded.auth.untyped import Document, items, mapping, mappings, metadata, text, texts
-from applecart.embedded.auth.user import User
+from applecart.embedded.auth.user import Attributes, User
 from applecart.embedded.field_errors import FieldError, shown
 from applecart.embedded.refusals import Refusal, bad_request, invalid
 from applecart.embedded.selectors import is_readable, written
-from applecart.embedded.times import stamp
 
 _IGNORED = "spec.resourceAttributes.fieldSelector ignored due to parse error"
 _PARTLY_IGNORED = "spec.resourceAttributes.fieldSelector partially ignored due to parse error"

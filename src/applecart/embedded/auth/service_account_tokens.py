@@ -16,12 +16,12 @@ from uuid import UUID
 
 import msgspec
 
+from applecart.api.meta import read_stamp
 from applecart.clock import Clock
 from applecart.embedded.auth.token_keys import BadToken, NotOurs, TokenKeys
 from applecart.embedded.auth.untyped import go_list, metadata, secret_data, text, texts_by_name, uid_of
 from applecart.embedded.auth.user import AUTHENTICATED, CREDENTIAL_ID, SERVICE_ACCOUNT_PREFIX, SERVICE_ACCOUNTS, User
-from applecart.embedded.reader import Reader
-from applecart.embedded.times import read_stamp
+from applecart.embedded.store.store import Reader
 
 LEGACY_ISSUER = "kubernetes/serviceaccount"
 _LEGACY = "kubernetes.io/serviceaccount/"

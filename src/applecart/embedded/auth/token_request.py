@@ -7,14 +7,13 @@ answer is the request with a status. Whether the caller may ask at all was decid
 from datetime import timedelta
 from typing import Any
 
-from applecart.api.meta import Resource
+from applecart.api.meta import Resource, stamp
 from applecart.clock import Clock
 from applecart.embedded import field_errors
 from applecart.embedded.auth.service_account_tokens import Bound, ServiceAccountTokens
 from applecart.embedded.auth.untyped import Document, go_quoted, mapping, metadata, text, texts, uid_of
-from applecart.embedded.reader import Reader
 from applecart.embedded.refusals import Refusal, bad_request, conflict, invalid, not_found
-from applecart.embedded.times import stamp
+from applecart.embedded.store.store import Reader
 
 DEFAULT_LIFETIME_S = 3600
 SHORTEST_LIFETIME_S = 600  # below that, clients would do little else than renew

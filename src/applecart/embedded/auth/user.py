@@ -1,4 +1,8 @@
-"""Who sends a request."""
+"""Who sends a request, and what it wants as read from its method and path alone.
+
+Authorization decides on these and on nothing else, so they are derived in one place and before anything of the body is
+believed.
+"""
 
 import msgspec
 
@@ -28,3 +32,19 @@ class User(msgspec.Struct, frozen=True):
 
 
 ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
+
+
+class Attributes(msgspec.Struct, frozen=True):
+    """One request as authorization sees it."""
+
+    verb: str  # get, list, watch, create, update, patch, delete, deletecollection; in lower case, the method for other paths
+    path: str
+    is_resource: bool = False
+    group: str = ""
+    version: str = ""
+    resource: str = ""  # plural
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    label_selector: str = ""
+    field_selector: str = ""

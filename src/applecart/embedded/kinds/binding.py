@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from applecart.api.meta import Resource
+from applecart.api.meta import Resource, stamp
 from applecart.embedded.field_errors import FieldError, not_supported, quoted, required
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import bad_request, conflict
-from applecart.embedded.times import stamp
 
 BINDING = Resource("", "v1", "Binding", "pods/binding")
 PODS = Resource("", "v1", "Pod", "pods")

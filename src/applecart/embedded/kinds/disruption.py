@@ -11,13 +11,12 @@ from typing import Any
 
 import msgspec
 
-from applecart.api.meta import LabelSelector, Resource
+from applecart.api.meta import LabelSelector, Resource, stamp
 from applecart.embedded.field_errors import FieldError, invalid, not_supported
 from applecart.embedded.kinds.binding import with_condition
 from applecart.embedded.kinds.names import validate_label_selector
 from applecart.embedded.kinds.strategy import Document, Strategy
 from applecart.embedded.refusals import Refusal, bad_request, conflict, forbidden
-from applecart.embedded.times import stamp
 
 NEGATIVE = "must be greater than or equal to 0"
 PERCENT_SAID = (

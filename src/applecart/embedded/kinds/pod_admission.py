@@ -11,8 +11,8 @@ from applecart.api.meta import Resource
 from applecart.embedded.auth.pod_references import is_mirror, secret_names
 from applecart.embedded.field_errors import quoted
 from applecart.embedded.kinds.strategy import Document
-from applecart.embedded.reader import Reader
 from applecart.embedded.refusals import Refusal, forbidden
+from applecart.embedded.store.store import Reader
 
 PODS = Resource("", "v1", "Pod", "pods")
 SERVICE_ACCOUNTS = "serviceaccounts"

@@ -9,6 +9,7 @@ may be secret.
 import json
 from typing import Any, NamedTuple
 
+from applecart.api.meta import stamp
 from applecart.embedded.field_errors import quoted
 from applecart.embedded.patching.field_set import NOTHING, FieldSet, Path, element_text, field, path_text
 from applecart.embedded.patching.managed_fields import (
@@ -39,7 +40,6 @@ from applecart.embedded.patching.structured_merge import (
 from applecart.embedded.patching.values import json_type, refuses_deep_nesting, same
 from applecart.embedded.refusals import Refusal, bad_request
 from applecart.embedded.shape import Shape
-from applecart.embedded.times import stamp
 
 
 class Conflict(NamedTuple):

@@ -11,11 +11,11 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from applecart.api.meta import read_stamp, stamp
 from applecart.embedded.patching.field_set import NOTHING, BadElement, FieldSet, field, read_field_set
 from applecart.embedded.patching.structured_merge import NO_MEMBERS, Changes, changes_between, written_as_new
 from applecart.embedded.patching.values import refuses_deep_nesting
 from applecart.embedded.shape import Shape
-from applecart.embedded.times import read_stamp, stamp
 
 APPLY = "Apply"
 UPDATE = "Update"

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from applecart.api.meta import Key, Resource
-from applecart.embedded.attributes import Attributes
+from applecart.api.meta import Key, Resource, read_stamp, stamp
+from applecart.embedded.auth.user import Attributes
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal, bad_request, method_not_allowed, no_such_resource, not_found
 from applecart.embedded.relay.agents import AgentLost, AgentRefused, AgentUnreachable, HttpAgents
@@ -25,7 +25,6 @@ from applecart.embedded.server.core import Core
 from applecart.embedded.server.objects import encode
 from applecart.embedded.server.request import Answer, ApiRequest
 from applecart.embedded.surface.served import Served, VirtualKind
-from applecart.embedded.times import read_stamp, stamp
 from applecart.observe.logs import logger
 
 LARGEST = (1 << 63) - 1  # of a quantity

@@ -11,8 +11,7 @@ from aiohttp import web
 from multidict import MultiDict
 
 from applecart.api.meta import Key
-from applecart.embedded.attributes import Attributes
-from applecart.embedded.auth.user import MASTERS, User
+from applecart.embedded.auth.user import MASTERS, Attributes, User
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.relay.agents import HttpAgents, agent_trust
 from applecart.embedded.relay.logs import read_log

@@ -13,8 +13,7 @@ from aiohttp import web
 from multidict import MultiMapping
 
 from applecart.api.meta import Key
-from applecart.embedded.attributes import Attributes
-from applecart.embedded.auth.user import User
+from applecart.embedded.auth.user import Attributes, User
 from applecart.embedded.refusals import Refusal, bad_request, method_not_allowed, no_such_resource
 from applecart.embedded.relay.agents import CLOSE_S, MESSAGE_LIMIT_BYTES, AgentRefused, AgentUnreachable, HttpAgents
 from applecart.embedded.relay.location import AgentAddress, agent_of, container_of, find_node, find_pod

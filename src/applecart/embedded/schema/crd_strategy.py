@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from applecart.api.meta import stamp
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, not_supported, required
 from applecart.embedded.kinds.names import label_1035_problems, subdomain_problems
 from applecart.embedded.kinds.strategy import Strategy, keep
@@ -19,7 +20,6 @@ from applecart.embedded.schema.budget import OF_A_DEFINITION, OverBudget, budget
 from applecart.embedded.schema.compiled import TOO_DEEP
 from applecart.embedded.schema.extensions import MIXED_CASE
 from applecart.embedded.schema.versions import shared_parts, version_errors
-from applecart.embedded.times import stamp
 
 Document = dict[str, Any]
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 
 from applecart.api.meta import Key, Resource
-from applecart.embedded.attributes import Attributes
+from applecart.embedded.auth.user import Attributes
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.refusals import (
     Refusal,

@@ -9,14 +9,13 @@ from typing import Protocol
 
 from applecart.api.meta import Key
 from applecart.clock import Clock
-from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.authorize import Authorizer
-from applecart.embedded.reader import Reader
+from applecart.embedded.auth.user import Attributes
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.server.registry import Registry
 from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer
 from applecart.embedded.server.worker import Worker
-from applecart.embedded.store.store import Store
+from applecart.embedded.store.store import Reader, Store
 from applecart.embedded.surface.served import Served
 
 

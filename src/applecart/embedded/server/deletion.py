@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from applecart.api.meta import Resource
+from applecart.api.meta import Resource, read_stamp, stamp
 from applecart.embedded.field_errors import FieldError, invalid, not_supported
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
@@ -19,7 +19,6 @@ from applecart.embedded.server.bodies import SCHEME, read_body
 from applecart.embedded.server.registry import CRD_LABEL, begin_leaving
 from applecart.embedded.server.request import ApiRequest, dry_run_problems, integer, invalid_options, is_true
 from applecart.embedded.store.record import Record
-from applecart.embedded.times import read_stamp, stamp
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"

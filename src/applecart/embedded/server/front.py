@@ -19,10 +19,9 @@ from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.web_protocol import RequestHandler
 
-from applecart.embedded.attributes import Attributes
 from applecart.embedded.auth.authenticate import PREFIX, Authenticator, impersonated
 from applecart.embedded.auth.authorize import PUBLIC_PATHS, Authorizer
-from applecart.embedded.auth.user import ANONYMOUS, MASTERS, User
+from applecart.embedded.auth.user import ANONYMOUS, MASTERS, Attributes, User
 from applecart.embedded.refusals import Refusal, bad_request, too_large, too_many_requests
 from applecart.embedded.relay.relay import Relay
 from applecart.embedded.relay.streams import STREAM_PATHS, is_stream_request

@@ -11,10 +11,9 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from applecart.api.meta import Resource
+from applecart.api.meta import Resource, stamp
 from applecart.clock import Clock
-from applecart.embedded.attributes import Attributes
-from applecart.embedded.auth.user import MASTERS, User
+from applecart.embedded.auth.user import MASTERS, Attributes, User
 from applecart.embedded.field_errors import FieldError
 from applecart.embedded.field_errors import invalid as invalid_field
 from applecart.embedded.kinds.kind import Kind
@@ -29,7 +28,6 @@ from applecart.embedded.server.objects import document_of, encoded, find, key_of
 from applecart.embedded.server.registry import traits_of
 from applecart.embedded.server.request import revision as parse_revision
 from applecart.embedded.store.record import Op, Record
-from applecart.embedded.times import stamp
 
 SYSTEM = User("system:apiserver", (MASTERS,))  # the server itself
 NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels, no look-alikes: no words, and readable aloud

@@ -12,18 +12,16 @@ from typing import Any
 
 import msgspec
 
-from applecart.api.meta import Resource
+from applecart.api.meta import Resource, stamp
 from applecart.clock import Clock
 from applecart.embedded.kinds.kind import Kind, Subresource
 from applecart.embedded.kinds.strategy import Document
-from applecart.embedded.reader import Reader
 from applecart.embedded.schema.crd_strategy import FINALIZER, CrdStrategy, TakenNames, taken_names
 from applecart.embedded.store.record import NOTHING, Traits
-from applecart.embedded.store.store import peek
+from applecart.embedded.store.store import Reader, peek
 from applecart.embedded.structure.types import shape_of
 from applecart.embedded.surface.served import COMPUTED_GROUP, VIRTUAL_KINDS
 from applecart.embedded.tables.built_in import table_of
-from applecart.embedded.times import stamp
 from applecart.observe.logs import logger
 
 _log = logger(__name__)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from applecart.api.meta import Resource
-from applecart.embedded.attributes import Attributes
-from applecart.embedded.auth.user import User
+from applecart.embedded.auth.user import Attributes, User
 from applecart.embedded.field_errors import FieldError, not_supported, quoted
 from applecart.embedded.refusals import Refusal, bad_request, invalid
 from applecart.embedded.selectors import parse_field_selector

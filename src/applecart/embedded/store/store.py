@@ -8,7 +8,7 @@ the write: a server that missed what follows from one may serve what it must not
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -186,8 +186,21 @@ class Store:
             self._tried(listener, failure)
 
 
+class Reader(Protocol):
+    """How the parts that decide read: committed objects as fresh plain values, which they may keep or change."""
+
+    def get(self, label: str, namespace: str, name: str) -> dict[str, Any] | None:
+        """One object of a resource (`pods`, `roles.rbac.authorization.k8s.io`); None when there is none."""
+
+    def each(self, label: str, namespace: str | None = None) -> Iterator[dict[str, Any]]:
+        """All objects of a resource, of one namespace when it is named."""
+
+    def changed_at(self, label: str) -> int:
+        """The revision of the newest change of a resource: what was derived from it is good until this moves."""
+
+
 class StoreReader:
-    """The `Reader` of the parts that decide: committed objects as fresh documents."""
+    """A `Reader` of the store; tests of those parts have one of a dict."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -15,9 +15,8 @@ from typing import Any
 import msgspec
 
 from applecart.api.core import Namespace
-from applecart.api.meta import Key, Object, Resource, instant
+from applecart.api.meta import Key, Object, Resource, instant, stamp
 from applecart.api.pods import Pod
-from applecart.embedded.times import stamp
 from applecart.kube.backoff import Backoff
 from applecart.kube.client import Client
 from applecart.kube.controller import DONE, Controller, Result, again_in

@@ -16,7 +16,7 @@ from aiohttp import web
 from applecart.clock import SystemClock
 from applecart.embedded.surface.discovery import Discovery
 from applecart.embedded.surface.negotiation import choose_discovery
-from applecart.embedded.surface.openapi import OpenApi
+from applecart.embedded.surface.openapi_v3 import OpenApi
 from applecart.embedded.surface.served import GIT_VERSION, VIRTUAL_KINDS, version_document
 from tests.embedded.surface.kinds import BUILT_IN, CUSTOM, GROUP, schema_of
 

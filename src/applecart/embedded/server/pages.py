@@ -9,8 +9,8 @@ from applecart.embedded.server.representation import sent, to_yaml
 from applecart.embedded.server.request import JSON, Answer, ApiRequest
 from applecart.embedded.surface import negotiation
 from applecart.embedded.surface.discovery import Discovery
-from applecart.embedded.surface.openapi import PREFIX, OpenApi
 from applecart.embedded.surface.openapi_v2 import OpenApiV2
+from applecart.embedded.surface.openapi_v3 import PREFIX, OpenApi
 from applecart.embedded.surface.served import VIRTUAL_KINDS, version_document
 
 OPENAPI_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"

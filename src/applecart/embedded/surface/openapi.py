@@ -1,118 +1,140 @@
-"""OpenAPI v3: the index of documents and one document per group and version.
+"""What both versions of OpenAPI say of a kind: its paths, the parameters they take, and what its schema is called.
 
-kubectl refuses to create or apply without it. A document's address carries the hash of its content, so that clients keep it for
-good; an address with an old hash is led to the new one. An `OpenApi` is made from one set of kinds and never changes; its
-documents are made when they are first asked for.
+Nothing here is ever changed in place: the CRD that a schema comes from is somebody else's.
 """
 
-import hashlib
-from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
-import msgspec
-
-from applecart.embedded.surface.negotiation import read_accept
-from applecart.embedded.surface.openapi_parts import (
-    OBJECT_META,
-    OBJECT_META_SCHEMA,
-    PARAMETERS,
-    base_path,
-    paths_of,
-    schema_name,
-    schemas_of,
-)
-from applecart.embedded.surface.served import MAJOR, MINOR, Served
+from applecart.api.meta import Resource
+from applecart.embedded.kinds.kind import Subresource
+from applecart.embedded.surface.served import Served
 
 Document = dict[str, Any]
 
-PREFIX = "/openapi/v3"
-JSON = "application/json"
-KEEP_FOR = timedelta(days=365)  # an address with a hash never answers anything else
+API_VERSION: Document = {"description": "Group and version of this representation of the object.", "type": "string"}
+KIND: Document = {"description": "Kind of the object.", "type": "string"}
 
 
-class OpenApiAnswer(msgspec.Struct, frozen=True):
-    """What is sent for one document."""
-
-    code: int
-    headers: dict[str, str]
-    body: bytes = b""
+def schema_name(group: str, version: str, kind: str) -> str:
+    """The component of a kind, named as the real server names those of custom kinds: the group backwards."""
+    return ".".join([*reversed(group.split(".")), version, kind]) if group else f"io.k8s.api.core.{version}.{kind}"
 
 
-class OpenApi:
-    """The documents of one set of kinds. `schema_of` gives the schema of a custom kind, None for a built-in one.
-
-    What `previous` made for the very same kinds is taken over: a new CRD changes one document of many.
-    """
-
-    def __init__(
-        self,
-        kinds: Iterable[Served],
-        schema_of: Callable[[Any], Document | None],
-        previous: "OpenApi | None" = None,
-    ) -> None:
-        self._schema_of = schema_of
-        self._kinds: dict[str, list[Served]] = {}
-        for kind in kinds:
-            self._kinds.setdefault(base_path(kind.resource).removeprefix("/"), []).append(kind)
-        self._documents: dict[str, tuple[bytes, str]] = {}
-        if previous is not None:
-            same = {path for path, found in self._kinds.items() if _are_same(found, previous._kinds.get(path, []))}
-            self._documents = {path: made for path, made in previous._documents.items() if path in same}
-        self._index = b""
-
-    def index(self) -> bytes:
-        """`/openapi/v3`."""
-        if not self._index:
-            paths = {path: {"serverRelativeURL": self._address(path)} for path in sorted(self._kinds)}
-            self._index = msgspec.json.encode({"paths": paths})
-        return self._index
-
-    def answer(
-        self, path: str, now: datetime, *, accept: str | None = None, asked_hash: str = "", if_none_match: str | None = None
-    ) -> OpenApiAnswer:
-        """`/openapi/v3/{path}`, such as `api/v1`."""
-        if path not in self._kinds:
-            return OpenApiAnswer(404, {})
-        if accept and not any(clause.takes(JSON) for clause in read_accept(accept)):
-            return OpenApiAnswer(406, {"Vary": "Accept"})
-        body, digest = self._document(path)
-        headers = {"Content-Type": JSON, "ETag": f'"{digest}"', "Vary": "Accept"}
-        if asked_hash and asked_hash != digest:
-            return OpenApiAnswer(301, {**headers, "Location": self._address(path)})
-        if asked_hash:
-            headers["Cache-Control"] = "public, immutable"
-            headers["Expires"] = format_datetime((now + KEEP_FOR).astimezone(UTC), usegmt=True)
-        if if_none_match == headers["ETag"]:
-            return OpenApiAnswer(304, headers)
-        return OpenApiAnswer(200, headers, body)
-
-    def _address(self, path: str) -> str:
-        return f"{PREFIX}/{path}?hash={self._document(path)[1]}"
-
-    def _document(self, path: str) -> tuple[bytes, str]:
-        if path not in self._documents:
-            body = msgspec.json.encode(_document(self._kinds[path], self._schema_of))
-            self._documents[path] = (body, hashlib.sha512(body).hexdigest().upper())
-        return self._documents[path]
+def everywhere(schema: Document, change: Callable[[Document], Document]) -> Document:
+    """A schema with all its places changed, the outer before the inner."""
+    schema = dict(change(schema))
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(schema.get(keyword), dict):
+            schema[keyword] = everywhere(schema[keyword], change)
+    if isinstance(properties := schema.get("properties"), dict):
+        schema["properties"] = {
+            name: everywhere(one, change) if isinstance(one, dict) else one for name, one in properties.items()
+        }
+    return schema
 
 
-def _are_same(some: list[Served], others: list[Served]) -> bool:
-    return len(some) == len(others) and all(one is other for one, other in zip(some, others, strict=True))
-
-
-def _document(kinds: list[Served], schema_of: Callable[[Any], Document | None]) -> Document:
-    paths: Document = {}
-    schemas: Document = {OBJECT_META: OBJECT_META_SCHEMA}
-    for kind in kinds:
-        resource = kind.resource
-        paths.update(paths_of(kind, schema_name(resource.group, resource.version, resource.kind)))
-        list_kind = getattr(kind, "list_kind", f"{resource.kind}List")
-        schemas.update(schemas_of(kind, list_kind, schema_of(kind)))
+def group_version_kind(kind: Served, name: str) -> Document:
+    """The extension by which clients find the schema of a kind."""
+    resource = kind.resource
     return {
-        "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": f"{MAJOR}.{MINOR}"},
-        "paths": dict(sorted(paths.items())),
-        "components": {"schemas": dict(sorted(schemas.items())), "parameters": PARAMETERS},
+        "x-kubernetes-group-version-kind": [{"group": resource.group, "kind": name, "version": resource.version}],
     }
+
+
+PATCHES = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
+BODIES = ("application/json", "application/yaml")
+
+
+def _query(name: str, description: str, kind: str = "string") -> Document:
+    return {"name": name, "in": "query", "description": description, "schema": {"type": kind, "uniqueItems": True}}
+
+
+def _in_path(name: str, description: str) -> Document:
+    schema = {"type": "string", "uniqueItems": True}
+    return {"name": name, "in": "path", "description": description, "required": True, "schema": schema}
+
+
+_DRY_RUN = _query("dryRun", "All checks the request and stores nothing.")
+WRITING = (
+    _DRY_RUN,
+    _query("fieldManager", "Who makes the change, for the ownership of fields."),
+    _query("fieldValidation", "What becomes of unknown and repeated fields: Ignore, Warn or Strict."),
+)
+PATCHING = (*WRITING, _query("force", "Take over fields that others own; apply patches only.", "boolean"))
+LISTING = (
+    _query("allowWatchBookmarks", "Send bookmarks in a watch.", "boolean"),
+    _query("continue", "Where the next page begins, from the answer before."),
+    _query("fieldSelector", "Only objects whose fields match."),
+    _query("labelSelector", "Only objects whose labels match."),
+    _query("limit", "The most objects of one page.", "integer"),
+    _query("resourceVersion", "How new the answer must be, or where a watch begins."),
+    _query("resourceVersionMatch", "How resourceVersion is meant."),
+    _query("sendInitialEvents", "Begin a watch with the objects that exist.", "boolean"),
+    _query("timeoutSeconds", "When the answer ends.", "integer"),
+    _query("watch", "Send changes as they happen.", "boolean"),
+)
+DELETING = (
+    _DRY_RUN,
+    _query("gracePeriodSeconds", "How long the object may take to end.", "integer"),
+    _query("propagationPolicy", "What becomes of what the object owns: Orphan, Background or Foreground."),
+)
+ORPHANS = _query("orphanDependents", "What propagationPolicy was before it had a name.", "boolean")
+NAME = _in_path("name", "name of the object")
+NAMESPACE = _in_path("namespace", "namespace of the object")
+METHODS = {
+    "list": "get",
+    "create": "post",
+    "deletecollection": "delete",
+    "get": "get",
+    "update": "put",
+    "patch": "patch",
+    "delete": "delete",
+}
+_ON_COLLECTIONS = ("list", "create", "deletecollection")
+_ON_OBJECTS = ("get", "update", "patch", "delete")
+
+
+def action_of(verb: str) -> str:
+    """What the extension `x-kubernetes-action` calls a verb."""
+    return verb if verb in ("list", "deletecollection") else METHODS[verb]
+
+
+def base_path(resource: Resource) -> str:
+    """Where the group and version of a kind begin."""
+    return f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
+
+
+class Place(NamedTuple):
+    """A path of a kind, and what can be done there."""
+
+    path: str
+    verbs: tuple[str, ...]
+    parameters: tuple[Document, ...]  # that the path itself has
+    subresource: Subresource | None = None
+    in_all_namespaces: bool = False
+
+
+def places_of(kind: Served) -> Iterator[Place]:
+    """Every path of a kind at which something can be done."""
+    resource = kind.resource
+    base = base_path(resource)
+    collection = f"{base}/{resource.plural}"
+    here: tuple[Document, ...] = ()
+    if resource.namespaced:
+        if "list" in kind.verbs:
+            yield Place(collection, ("list",), (), in_all_namespaces=True)
+        collection = f"{base}/namespaces/{{namespace}}/{resource.plural}"
+        here = (NAMESPACE,)
+    one, of_one = f"{collection}/{{name}}", (NAME, *here)
+    for place in (
+        Place(collection, _shared(_ON_COLLECTIONS, kind.verbs), here),
+        Place(one, _shared(_ON_OBJECTS, kind.verbs), of_one),
+        *(Place(f"{one}/{sub.name}", _shared(("create", *_ON_OBJECTS), sub.verbs), of_one, sub) for sub in kind.subresources),
+    ):
+        if place.verbs:
+            yield place
+
+
+def _shared(possible: tuple[str, ...], verbs: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(verb for verb in possible if verb in verbs)

@@ -16,20 +16,28 @@ import msgspec
 from applecart.api.meta import Resource
 from applecart.embedded.kinds.kind import Subresource
 from applecart.embedded.structure.types import Field, StructType, ValueType, all_structs, built_in_kinds, struct_name
-from applecart.embedded.surface.openapi_parts import (
+from applecart.embedded.surface.openapi import (
     API_VERSION,
+    BODIES,
+    DELETING,
     KIND,
+    LISTING,
+    METHODS,
+    NAME,
+    NAMESPACE,
+    ORPHANS,
     PATCHES,
-    PUBLISHED_PARAMETERS,
+    PATCHING,
+    WRITING,
     Document,
-    base_path,
+    action_of,
     everywhere,
     group_version_kind,
+    places_of,
     schema_name,
 )
 from applecart.embedded.surface.served import MAJOR, MINOR, Served
 
-JSON_TYPES = ("application/json", "application/yaml")
 STRATEGIC = "application/strategic-merge-patch+json"
 META, API = "io.k8s.apimachinery.pkg.apis.meta.v1", "io.k8s.apimachinery.pkg.api.resource"
 _PACKAGES = {
@@ -92,7 +100,7 @@ class OpenApiV2:
                 paths += kept[1][0]
                 definitions += kept[1][1]
             self._known = {}
-            root = _encode({**_ROOT, "parameters": PUBLISHED_PARAMETERS})
+            root = _encode({**_ROOT, "parameters": PARAMETERS})
             body = b'%b,"paths":{%b},"definitions":{%b}}' % (root[:-1], b",".join(paths), b",".join(definitions))
             self._made = body, f'"{hashlib.sha512(body).hexdigest().upper()}"'
         return self._made
@@ -251,62 +259,47 @@ def _reference(name: str) -> Document:
 
 # Paths
 
-# verb -> method, what the extension calls it, the verb of operation ids, answers beside 200
-_OPERATIONS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
-    "list": ("get", "list", "list", ()),
-    "create": ("post", "post", "create", ("201", "202")),
-    "deletecollection": ("delete", "deletecollection", "delete", ()),
-    "get": ("get", "get", "read", ()),
-    "update": ("put", "put", "replace", ("201",)),
-    "patch": ("patch", "patch", "patch", ()),
-    "delete": ("delete", "delete", "delete", ("202",)),
+# Here all are referred to, and a parameter's schema stands in the parameter itself.
+PARAMETERS: dict[str, Document] = {
+    one["name"]: {**{key: value for key, value in one.items() if key != "schema"}, **one["schema"]}
+    for one in (*PATCHING, *LISTING, *DELETING, NAME, NAMESPACE, ORPHANS)
+}
+# verb -> the verb of operation ids, answers beside 200
+_SPOKEN: dict[str, tuple[str, tuple[str, ...]]] = {
+    "list": ("list", ()),
+    "create": ("create", ("201", "202")),
+    "deletecollection": ("delete", ()),
+    "get": ("read", ()),
+    "update": ("replace", ("201",)),
+    "patch": ("patch", ()),
+    "delete": ("delete", ("202",)),
 }
 _ANSWERS = {"200": "OK", "201": "Created", "202": "Accepted"}
-_WRITING = ("dryRun", "fieldManager", "fieldValidation")
-_LISTING = (
-    *("allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit", "resourceVersion"),
-    *("resourceVersionMatch", "sendInitialEvents", "timeoutSeconds", "watch"),
-)
 _QUERIES = {
-    "list": _LISTING,
-    "deletecollection": _LISTING,
-    "create": _WRITING,
-    "update": _WRITING,
-    "patch": (*_WRITING, "force"),
-    "delete": ("dryRun", "gracePeriodSeconds", "orphanDependents", "propagationPolicy"),
-    "get": ("resourceVersion",),
+    "list": LISTING,
+    "deletecollection": LISTING,
+    "create": WRITING,
+    "update": WRITING,
+    "patch": PATCHING,
+    "delete": (*DELETING, ORPHANS),
+    "get": tuple(one for one in LISTING if one["name"] == "resourceVersion"),
 }
-_ON_COLLECTIONS, _ON_OBJECTS = ("list", "create", "deletecollection"), ("get", "update", "delete", "patch")
 
 
 def paths_of(kind: Served) -> Iterator[tuple[str, Document]]:
     """Every path of a kind."""
-    resource = kind.resource
-    base = collection = f"{base_path(resource)}/{resource.plural}"
-    here: tuple[str, ...] = ()
-    if resource.namespaced:
-        if "list" in kind.verbs:
-            yield base, {"get": _operation(kind, "list", in_all=True)}
-        collection = f"{base_path(resource)}/namespaces/{{namespace}}/{resource.plural}"
-        here = ("namespace",)
-    places: tuple[tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...], Subresource | None], ...] = (
-        (collection, _ON_COLLECTIONS, kind.verbs, here, None),
-        (f"{collection}/{{name}}", _ON_OBJECTS, kind.verbs, ("name", *here), None),
-        *(
-            (f"{collection}/{{name}}/{sub.name}", ("create", *_ON_OBJECTS), sub.verbs, ("name", *here), sub)
-            for sub in kind.subresources
-        ),
-    )
-    for path, possible, verbs, parameters, sub in places:
-        operations = {_OPERATIONS[verb][0]: _operation(kind, verb, sub) for verb in possible if verb in verbs}
-        if operations:
-            shared = [{"$ref": f"#/parameters/{name}"} for name in parameters]
-            yield path, {**operations, **({"parameters": shared} if shared else {})}
+    for path, verbs, parameters, sub, in_all in places_of(kind):
+        operations = {METHODS[verb]: _operation(kind, verb, sub, in_all=in_all) for verb in verbs}
+        yield path, {**operations, **({"parameters": _referred(parameters)} if parameters else {})}
+
+
+def _referred(parameters: Iterable[Document]) -> list[Document]:
+    return [{"$ref": f"#/parameters/{one['name']}"} for one in parameters]
 
 
 def _operation(kind: Served, verb: str, sub: Subresource | None = None, *, in_all: bool = False) -> Document:
     resource = kind.resource
-    _, action, spoken, more = _OPERATIONS[verb]
+    spoken, more = _SPOKEN[verb]
     group = "".join(part.capitalize() for part in (resource.group or "core").removesuffix(".k8s.io").split("."))
     version = resource.version
     is_shown = sub.name.capitalize() if sub else ""
@@ -325,7 +318,7 @@ def _operation(kind: Served, verb: str, sub: Subresource | None = None, *, in_al
     )
     shown: Document = {"type": "string"} if is_stream else _reference(name)
     bodies: dict[str, Document] = {"create": shown, "update": shown, "patch": _reference(f"{META}.Patch")}
-    parameters: list[Document] = [{"$ref": f"#/parameters/{one}"} for one in _QUERIES[verb]]
+    parameters = _referred(_QUERIES[verb])
     if verb in bodies:
         parameters.insert(0, {"name": "body", "in": "body", "required": True, "schema": bodies[verb]})
     elif verb == "delete":
@@ -337,8 +330,8 @@ def _operation(kind: Served, verb: str, sub: Subresource | None = None, *, in_al
     patches = PATCHES if kind.is_custom else (*PATCHES[:2], STRATEGIC, *PATCHES[2:])
     return {
         "description": _described(verb, spoken, resource.kind, sub),
-        "consumes": list(patches if verb == "patch" else JSON_TYPES),
-        "produces": list(JSON_TYPES),
+        "consumes": list(patches if verb == "patch" else BODIES),
+        "produces": list(BODIES),
         "schemes": ["https"],
         "tags": [f"{group[0].lower()}{group[1:]}_{version}"],
         "operationId": "".join(
@@ -349,7 +342,7 @@ def _operation(kind: Served, verb: str, sub: Subresource | None = None, *, in_al
             **{code: {"description": _ANSWERS[code], "schema": shown} for code in ("200", *more)},
             "401": {"description": "Unauthorized"},
         },
-        "x-kubernetes-action": action,
+        "x-kubernetes-action": action_of(verb),
         "x-kubernetes-group-version-kind": about,
     }
 

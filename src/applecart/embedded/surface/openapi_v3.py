@@ -1,0 +1,258 @@
+"""OpenAPI v3: the index of documents and one document per group and version.
+
+A document's address carries the hash of its content, so that clients keep it for good; an address with an old hash is led to
+the new one. An `OpenApi` is made from one set of kinds and never changes; its documents are made when they are first asked for.
+
+Schemas are whole for custom kinds, taken from their CRDs, and names only for built-in ones, which would be a megabyte and a
+half that nobody but `kubectl explain` reads. kubectl reads three things of a path: that PATCH takes `fieldValidation` (else it
+refuses to create or apply), which kind it is about, and which patches that kind takes. Strategic merge is left out on purpose:
+a client that sees it would compute the patch from schemas that are not sent; without it, it uses its own.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import msgspec
+
+from applecart.embedded.surface.negotiation import read_accept
+from applecart.embedded.surface.openapi import (
+    API_VERSION,
+    BODIES,
+    DELETING,
+    KIND,
+    LISTING,
+    METHODS,
+    PATCHES,
+    PATCHING,
+    WRITING,
+    Document,
+    action_of,
+    base_path,
+    everywhere,
+    group_version_kind,
+    places_of,
+    schema_name,
+)
+from applecart.embedded.surface.served import MAJOR, MINOR, Served
+
+PREFIX = "/openapi/v3"
+JSON = "application/json"
+KEEP_FOR = timedelta(days=365)  # an address with a hash never answers anything else
+
+
+class OpenApiAnswer(msgspec.Struct, frozen=True):
+    """What is sent for one document."""
+
+    code: int
+    headers: dict[str, str]
+    body: bytes = b""
+
+
+class OpenApi:
+    """The documents of one set of kinds. `schema_of` gives the schema of a custom kind, None for a built-in one.
+
+    What `previous` made for the very same kinds is taken over: a new CRD changes one document of many.
+    """
+
+    def __init__(
+        self,
+        kinds: Iterable[Served],
+        schema_of: Callable[[Any], Document | None],
+        previous: "OpenApi | None" = None,
+    ) -> None:
+        self._schema_of = schema_of
+        self._kinds: dict[str, list[Served]] = {}
+        for kind in kinds:
+            self._kinds.setdefault(base_path(kind.resource).removeprefix("/"), []).append(kind)
+        self._documents: dict[str, tuple[bytes, str]] = {}
+        if previous is not None:
+            same = {path for path, found in self._kinds.items() if _are_same(found, previous._kinds.get(path, []))}
+            self._documents = {path: made for path, made in previous._documents.items() if path in same}
+        self._index = b""
+
+    def index(self) -> bytes:
+        """`/openapi/v3`."""
+        if not self._index:
+            paths = {path: {"serverRelativeURL": self._address(path)} for path in sorted(self._kinds)}
+            self._index = msgspec.json.encode({"paths": paths})
+        return self._index
+
+    def answer(
+        self, path: str, now: datetime, *, accept: str | None = None, asked_hash: str = "", if_none_match: str | None = None
+    ) -> OpenApiAnswer:
+        """`/openapi/v3/{path}`, such as `api/v1`."""
+        if path not in self._kinds:
+            return OpenApiAnswer(404, {})
+        if accept and not any(clause.takes(JSON) for clause in read_accept(accept)):
+            return OpenApiAnswer(406, {"Vary": "Accept"})
+        body, digest = self._document(path)
+        headers = {"Content-Type": JSON, "ETag": f'"{digest}"', "Vary": "Accept"}
+        if asked_hash and asked_hash != digest:
+            return OpenApiAnswer(301, {**headers, "Location": self._address(path)})
+        if asked_hash:
+            headers["Cache-Control"] = "public, immutable"
+            headers["Expires"] = format_datetime((now + KEEP_FOR).astimezone(UTC), usegmt=True)
+        if if_none_match == headers["ETag"]:
+            return OpenApiAnswer(304, headers)
+        return OpenApiAnswer(200, headers, body)
+
+    def _address(self, path: str) -> str:
+        return f"{PREFIX}/{path}?hash={self._document(path)[1]}"
+
+    def _document(self, path: str) -> tuple[bytes, str]:
+        if path not in self._documents:
+            body = msgspec.json.encode(_document(self._kinds[path], self._schema_of))
+            self._documents[path] = (body, hashlib.sha512(body).hexdigest().upper())
+        return self._documents[path]
+
+
+def _are_same(some: list[Served], others: list[Served]) -> bool:
+    return len(some) == len(others) and all(one is other for one, other in zip(some, others, strict=True))
+
+
+def _document(kinds: list[Served], schema_of: Callable[[Any], Document | None]) -> Document:
+    paths: Document = {}
+    schemas: Document = {OBJECT_META: OBJECT_META_SCHEMA}
+    for kind in kinds:
+        resource = kind.resource
+        paths.update(paths_of(kind, schema_name(resource.group, resource.version, resource.kind)))
+        list_kind = getattr(kind, "list_kind", f"{resource.kind}List")
+        schemas.update(schemas_of(kind, list_kind, schema_of(kind)))
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": f"{MAJOR}.{MINOR}"},
+        "paths": dict(sorted(paths.items())),
+        "components": {"schemas": dict(sorted(schemas.items())), "parameters": PARAMETERS},
+    }
+
+
+OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+BUILT_IN_NOTE = "The members of built-in kinds are not described by this server; they are those of Kubernetes."
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "object", "additionalProperties": _TEXT}
+_INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
+
+
+def _text(description: str) -> Document:
+    return {"description": description, "type": "string"}
+
+
+OBJECT_META_SCHEMA: Document = {
+    "description": "What every object has: its name, its labels, who owns it.",
+    "type": "object",
+    "properties": {
+        "name": _text("Name, unique within the namespace and kind."),
+        "generateName": _text("Beginning of a name that the server completes."),
+        "namespace": _text("Namespace; absent for objects of the whole cluster."),
+        "uid": _text("Set by the server; no other object ever has it."),
+        "resourceVersion": _text("Set by the server; changes with every write."),
+        "generation": {"description": "Counts changes of what is wanted.", "type": "integer", "format": "int64"},
+        "creationTimestamp": {**_text("When the object was created."), "format": "date-time"},
+        "deletionTimestamp": {**_text("When the object was asked to go."), "format": "date-time"},
+        "deletionGracePeriodSeconds": {
+            "description": "How long the object may take to go.",
+            "type": "integer",
+            "format": "int64",
+        },
+        "labels": {"description": "Names and values that selectors match.", **_TEXTS},
+        "annotations": {"description": "Names and values for tools and people.", **_TEXTS},
+        "finalizers": {"description": "Who must act before the object may go.", "type": "array", "items": _TEXT},
+        "ownerReferences": {"description": "Objects this one goes with.", "type": "array", "items": {"type": "object"}},
+        "managedFields": {"description": "Who owns which fields.", "type": "array", "items": {"type": "object"}},
+    },
+}
+
+
+def schemas_of(kind: Served, list_kind: str, schema: Document | None) -> dict[str, Document]:
+    """The components of a kind: of its objects and, where they are described, of their list."""
+    resource = kind.resource
+    name = schema_name(resource.group, resource.version, resource.kind)
+    if schema is None:
+        return {name: {"description": BUILT_IN_NOTE, "type": "object", **group_version_kind(kind, resource.kind)}}
+    schema = everywhere(schema, _unfolded)
+    properties = schema.get("properties")
+    described = {
+        **schema,
+        "properties": {
+            **(properties if isinstance(properties, dict) else {}),
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "metadata": {
+                "description": "What every object has.",
+                "allOf": [{"$ref": f"#/components/schemas/{OBJECT_META}"}],
+            },
+        },
+        **group_version_kind(kind, resource.kind),
+    }
+    items = {
+        "description": f"{list_kind} is a list of {resource.kind}",
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "metadata": {"type": "object"},
+            "items": {"type": "array", "items": {"$ref": f"#/components/schemas/{name}"}},
+        },
+        **group_version_kind(kind, list_kind),
+    }
+    return {name: described, schema_name(resource.group, resource.version, list_kind): items}
+
+
+def _unfolded(schema: Document) -> Document:
+    """Whatever is an int or a string says so in words of OpenAPI too, as on the real server."""
+    if schema.get("x-kubernetes-int-or-string") is not True or schema.get("anyOf") == _INT_OR_STRING:
+        return schema
+    if not schema.get("anyOf"):
+        return {**schema, "anyOf": _INT_OR_STRING}
+    all_of = schema.get("allOf") or []
+    return schema if all_of[:1] == [{"anyOf": _INT_OR_STRING}] else {**schema, "allOf": [{"anyOf": _INT_OR_STRING}, *all_of]}
+
+
+# What many operations share is referred to. Those of writes are not: kubectl looks for them in the operation itself.
+PARAMETERS: dict[str, Document] = {one["name"]: one for one in (*LISTING, *DELETING)}
+# verb -> parameters, request bodies
+_TAKEN: dict[str, tuple[tuple[Document, ...], tuple[str, ...]]] = {
+    "create": (WRITING, BODIES),
+    "update": (WRITING, BODIES),
+    "patch": (PATCHING, PATCHES),
+    **{
+        verb: (tuple({"$ref": f"#/components/parameters/{one['name']}"} for one in parameters), ())
+        for verb, parameters in (
+            ("list", LISTING),
+            ("deletecollection", (*LISTING, *DELETING)),
+            ("get", ()),
+            ("delete", DELETING),
+        )
+    },
+}
+
+
+def paths_of(kind: Served, schema_name: str) -> Iterator[tuple[str, Document]]:
+    """Every path of a kind. `schema_name` is the component that describes its objects."""
+    resource = kind.resource
+    own = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    for path, verbs, parameters, sub, _ in places_of(kind):
+        about = own
+        if sub is not None:
+            about = {**own, **({"group": sub.group, "version": sub.version} if sub.version else {}), "kind": sub.kind}
+        operations = {METHODS[verb]: _operation(verb, about, schema_name if about == own else "") for verb in verbs}
+        yield path, {**operations, **({"parameters": list(parameters)} if parameters else {})}
+
+
+def _operation(verb: str, gvk: Document, schema_name: str) -> Document:
+    parameters, bodies = _TAKEN[verb]
+    schema: Document = {"$ref": f"#/components/schemas/{schema_name}"} if schema_name else {"type": "object"}
+    body_schema: Document = {"type": "object"} if verb == "patch" else schema
+    body = {"content": {media_type: {"schema": body_schema} for media_type in bodies}, "required": True}
+    answer = {"description": "OK", "content": {media_type: {"schema": schema} for media_type in BODIES}}
+    return {
+        **({"parameters": list(parameters)} if parameters else {}),
+        **({"requestBody": body} if bodies else {}),
+        "responses": {"200": {"description": "OK"} if verb in ("list", "deletecollection") else answer},
+        "x-kubernetes-action": action_of(verb),
+        "x-kubernetes-group-version-kind": gvk,
+    }

@@ -7,7 +7,7 @@ import urllib.request
 from typing import Any
 
 from applecart.api.meta import Resource
-from applecart.embedded.binaries.cluster import RealCluster
+from tests.kubernetes.cluster import FullCluster
 
 TIMEOUT_S = 30
 MERGE = "application/merge-patch+json"
@@ -16,7 +16,7 @@ MERGE = "application/merge-patch+json"
 class RawApi:
     """Calls as the administrator of a cluster."""
 
-    def __init__(self, cluster: RealCluster) -> None:
+    def __init__(self, cluster: FullCluster) -> None:
         context = ssl.create_default_context(cadata=cluster.ca_pem.decode("ascii"))
         context.load_cert_chain(cluster.admin.certificate, cluster.admin.key)
         # No proxy of the environment stands between two processes of one machine.

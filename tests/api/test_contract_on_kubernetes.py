@@ -10,9 +10,10 @@ from applecart.api import crd, generate
 from applecart.api.capi import shared, v1beta2
 from applecart.api.infrastructure import ScalewayAppleSiliconMachine, TuistCluster
 from applecart.api.meta import Resource
-from applecart.embedded.binaries.cluster import Options, RealCluster
+from applecart.embedded.binaries.cluster import Options
 from tests.api.examples import PROVIDER_ID, SERVER_ID, SINCE
 from tests.api.raw_api import RawApi, collection
+from tests.kubernetes.cluster import FullCluster
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(240)]
 
@@ -55,7 +56,7 @@ def machine_deployment() -> dict[str, Any]:
     return manifest(DEPLOYMENT, "minis", spec)
 
 
-def wait_for(cluster: RealCluster, resource: Resource, what: str, *names: str) -> None:
+def wait_for(cluster: FullCluster, resource: Resource, what: str, *names: str) -> None:
     which = names or ("--all",)
     cluster.kubectl("wait", f"--namespace={NAMESPACE}", resource.label, *which, f"--for={what}", "--timeout=25s")
 
@@ -67,7 +68,7 @@ def only(api: RawApi, kind: type[Any]) -> Any:
 
 
 async def test_a_host_we_report_becomes_a_provisioned_machine(kube_programs: Path, tmp_path: Path) -> None:
-    async with RealCluster(kube_programs, tmp_path, Options(durable=False)) as cluster:
+    async with FullCluster(kube_programs, tmp_path, Options(durable=False)) as cluster:
         cluster.kubectl("apply", "-f", str(ROOT / generate.CRD_FOLDER))
         cluster.kubectl("wait", "--for=condition=Established", "--filename", str(ROOT / generate.CRD_FOLDER))
         await cluster.start_cluster_api()

@@ -11,9 +11,9 @@ from applecart.api import crd, generate
 from applecart.api.infrastructure import ScalewayAppleSiliconMachine, ScalewayAppleSiliconMachineTemplate
 from applecart.api.meta import Resource
 from applecart.api.runners import RunnerPool
-from applecart.embedded.binaries.cluster import RealCluster
 from tests.api.examples import FULL, MACHINE_SPEC, PROVIDER_ID, SERVER_ID, SMALLEST_POOL_SPEC, document
 from tests.api.raw_api import RawApi, causes
+from tests.kubernetes.cluster import FullCluster
 
 pytestmark = pytest.mark.kubernetes
 
@@ -27,7 +27,7 @@ Edit = Callable[[dict[str, Any]], object]
 
 
 @pytest.fixture(scope="module")
-def api(real_cluster: RealCluster) -> RawApi:
+def api(real_cluster: FullCluster) -> RawApi:
     """The API server with our definitions on it, installed as people install them."""
     real_cluster.kubectl("apply", "-f", str(ROOT / generate.CRD_FOLDER))
     names = [f"crd/{resource.label}" for resource in RESOURCES.values()]
@@ -249,7 +249,7 @@ def test_claiming_and_changing_the_identity_in_one_write_is_allowed_because_noth
     assert machine({"spec": {"providerID": PROVIDER_ID, "zone": "fr-par-2"}})[0] == 200
 
 
-def test_an_object_from_before_a_rule_can_still_be_worked_with(api: RawApi, real_cluster: RealCluster, namespace: str) -> None:
+def test_an_object_from_before_a_rule_can_still_be_worked_with(api: RawApi, real_cluster: FullCluster, namespace: str) -> None:
     """A tightened rule must not lock anybody out of a machine that was stored before it: only a new value is judged."""
     path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{MACHINE.label}"
     _, definition = api.call("GET", path)
@@ -274,7 +274,7 @@ def _until(holds: Callable[[], bool], what: str) -> None:
     assert any(holds() for _ in range(500)), what
 
 
-def test_kubectl_shows_the_columns_and_knows_the_short_names(api: RawApi, real_cluster: RealCluster, namespace: str) -> None:
+def test_kubectl_shows_the_columns_and_knows_the_short_names(api: RawApi, real_cluster: FullCluster, namespace: str) -> None:
     for doc in FULL:
         create(api, RESOURCES[doc["kind"]], namespace, doc)
     shown = {name: real_cluster.kubectl("get", "-n", namespace, name) for name in ("samm", "sammt", "tcl", "rpool")}
@@ -287,11 +287,11 @@ def test_kubectl_shows_the_columns_and_knows_the_short_names(api: RawApi, real_c
     assert "tuistcluster" in everything
 
 
-def test_kubectl_scales_a_pool(api: RawApi, real_cluster: RealCluster, namespace: str) -> None:
+def test_kubectl_scales_a_pool(api: RawApi, real_cluster: FullCluster, namespace: str) -> None:
     create(api, POOL, namespace, document("RunnerPool", "pool", spec=SMALLEST_POOL_SPEC))
     real_cluster.kubectl("scale", "-n", namespace, "rpool/pool", "--replicas=7")
     assert real_cluster.kubectl("get", "-n", namespace, "rpool/pool", "-o", "jsonpath={.spec.replicas}") == "7"
 
 
-def test_kubectl_explains_a_field(api: RawApi, real_cluster: RealCluster) -> None:
+def test_kubectl_explains_a_field(api: RawApi, real_cluster: FullCluster) -> None:
     assert "macOS family" in real_cluster.kubectl("explain", "samm.spec.os")

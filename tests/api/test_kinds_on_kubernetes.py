@@ -18,9 +18,9 @@ from applecart.api.events import Event, EventSeries
 from applecart.api.meta import Object, ObjectMeta, document, micro_time
 from applecart.api.pods import ObjectReference, Pod
 from applecart.api.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
-from applecart.embedded.binaries.cluster import RealCluster
 from tests.api.kinds import kind_id
 from tests.api.raw_api import RawApi, collection
+from tests.kubernetes.cluster import FullCluster
 
 pytestmark = pytest.mark.kubernetes
 
@@ -61,7 +61,7 @@ PRESENT: list[type[Object]] = [Namespace, ConfigMap, Service, Lease, ClusterRole
 
 
 @pytest.fixture
-def api(real_cluster: RealCluster) -> RawApi:
+def api(real_cluster: FullCluster) -> RawApi:
     return RawApi(real_cluster)
 
 

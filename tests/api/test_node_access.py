@@ -21,7 +21,7 @@ from applecart.api.pods import ObjectReference, Pod
 from applecart.api.rbac import ClusterRoleBinding, PolicyRule
 from applecart.clock import Clock
 from applecart.embedded.auth.user import AUTHENTICATED, SERVICE_ACCOUNT_PREFIX, SERVICE_ACCOUNTS, User
-from applecart.embedded.binaries.cluster import Options, RealCluster
+from applecart.embedded.binaries.cluster import Options
 from applecart.embedded.server.server import RunningApi
 from applecart.errors import BadInput
 from applecart.kube.client import Client
@@ -30,6 +30,7 @@ from applecart.kube.errors import Forbidden
 from applecart.kube.patch import Merge, Strategic
 from tests.kube.embedded_api import serving
 from tests.kube.objects import pod
+from tests.kubernetes.cluster import FullCluster
 
 MACHINE = "mac-7"
 HOME = "fleet"  # where machines and their identities are
@@ -177,9 +178,9 @@ async def test_without_its_bindings_an_agent_may_do_nothing(running: RunningApi,
 
 
 @pytest.fixture(scope="module")
-def cluster_of_its_own(kube_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+def cluster_of_its_own(kube_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FullCluster]:
     """The ClusterRole has one name, which others may use on a cluster that is shared."""
-    cluster = RealCluster(kube_programs, tmp_path_factory.mktemp("access"), Options(durable=False))
+    cluster = FullCluster(kube_programs, tmp_path_factory.mktemp("access"), Options(durable=False))
     asyncio.run(cluster.start())
     yield cluster
     asyncio.run(cluster.stop())
@@ -187,7 +188,7 @@ def cluster_of_its_own(kube_programs: Path, tmp_path_factory: pytest.TempPathFac
 
 @pytest.mark.kubernetes
 async def test_a_real_kubernetes_allows_and_refuses_the_same(
-    cluster_of_its_own: RealCluster, clock: Clock, tmp_path: Path
+    cluster_of_its_own: FullCluster, clock: Clock, tmp_path: Path
 ) -> None:
     admin = Client(connect(str(cluster_of_its_own.kubeconfig), None, clock, environ={}), clock)
     config = yaml.safe_load(cluster_of_its_own.kubeconfig.read_text())

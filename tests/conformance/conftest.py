@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from applecart.embedded.binaries.cluster import Options, RealCluster
+from applecart.embedded.binaries.cluster import Options
 from applecart.errors import ApplecartError
 from tests.conformance.servers import RealServer, Server, StoppableServer
 from tests.conformance.suite import start_embedded
+from tests.kubernetes.cluster import FullCluster
 
 Servers = Callable[[bool], Server]
 
@@ -21,9 +22,9 @@ Servers = Callable[[bool], Server]
 @pytest.fixture(scope="session")
 def real_servers(kube_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     """The real server: without controllers, or (True) with a kube-controller-manager beside it."""
-    started: dict[bool, RealCluster] = {}
+    started: dict[bool, FullCluster] = {}
 
-    async def start(cluster: RealCluster, has_controllers: bool) -> None:
+    async def start(cluster: FullCluster, has_controllers: bool) -> None:
         await cluster.start()
         if has_controllers:
             await cluster.start_controller_manager()
@@ -31,7 +32,7 @@ def real_servers(kube_programs: Path, tmp_path_factory: pytest.TempPathFactory) 
     def server(has_controllers: bool) -> Server:
         if has_controllers not in started:
             options = Options(durable=False, with_controller_manager=has_controllers)
-            started[has_controllers] = RealCluster(kube_programs, tmp_path_factory.mktemp("conformance"), options)
+            started[has_controllers] = FullCluster(kube_programs, tmp_path_factory.mktemp("conformance"), options)
             try:
                 asyncio.run(start(started[has_controllers], has_controllers))
             except ApplecartError as error:

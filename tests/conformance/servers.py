@@ -16,11 +16,12 @@ from typing import Protocol
 import yaml
 
 from applecart.clock import SystemClock
-from applecart.embedded.binaries.cluster import API_SERVER, RealCluster
+from applecart.embedded.binaries.cluster import API_SERVER
 from applecart.embedded.trust.pki import Authority, Pair, write_pair
 from applecart.secrets import Secret
 from tests.conformance.caller import Caller, Login, open_session
 from tests.kube.kubernetes_backend import compact_etcd
+from tests.kubernetes.cluster import FullCluster
 
 COMPACT = "compact"  # can forget old revisions on request
 RESTART = "restart"  # can be stopped and started with its data kept
@@ -63,9 +64,9 @@ def trusting(ca_pem: str) -> ssl.SSLContext:
 
 
 class RealServer:
-    """A kube-apiserver with its etcd, started by `RealCluster`."""
+    """A kube-apiserver with its etcd, started by `FullCluster`."""
 
-    def __init__(self, cluster: RealCluster, *, has_controllers: bool = False) -> None:
+    def __init__(self, cluster: FullCluster, *, has_controllers: bool = False) -> None:
         self._cluster = cluster
         self._logins: dict[tuple[str, tuple[str, ...]], Login] = {}
         self.url = cluster.url

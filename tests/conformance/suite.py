@@ -15,10 +15,11 @@ from typing import Any
 
 import aiohttp
 
-from applecart.embedded.binaries.cluster import Options, RealCluster
+from applecart.embedded.binaries.cluster import Options
 from tests.conformance.caller import open_session
 from tests.conformance.checks import COUNT, Check, answer_of
 from tests.conformance.servers import CONTROLLERS, RealServer, Server, StoppableServer
+from tests.kubernetes.cluster import FullCluster
 from tests.kubernetes.recipe import folder
 
 AT_ONCE = 8  # enough to hide waiting; more only queues on a machine with two cores
@@ -56,7 +57,7 @@ async def real_server(kube: str, *, has_controllers: bool = False) -> AsyncItera
     """A kube-apiserver of this minor, gone at the end."""
     options = Options(durable=False, with_controller_manager=has_controllers)
     with TemporaryDirectory(prefix="conformance-") as run_folder:
-        async with RealCluster(folder(kube), Path(run_folder), options) as cluster:
+        async with FullCluster(folder(kube), Path(run_folder), options) as cluster:
             if has_controllers:
                 await cluster.start_controller_manager()
             yield RealServer(cluster, has_controllers=has_controllers)
@@ -80,7 +81,7 @@ async def real_answers(kube: str, checks: Iterable[Check]) -> dict[str, Any]:
 async def start_embedded(run_folder: Path, *, has_controllers: bool) -> StoppableServer:
     """The server under test, with its data in this folder, as `embedded_server.py` starts it.
 
-    It belongs to no event loop (a process of its own, as `RealCluster`): pytest starts, uses and stops it from different ones.
+    It belongs to no event loop (a process of its own, as `FullCluster`): pytest starts, uses and stops it from different ones.
     """
     module = importlib.import_module("tests.conformance.embedded_server")
     server: StoppableServer = await module.start_embedded(run_folder, has_controllers=has_controllers)

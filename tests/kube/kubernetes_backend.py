@@ -16,12 +16,12 @@ import aiohttp
 from applecart.api.core import ConfigMap
 from applecart.api.meta import ObjectMeta
 from applecart.clock import Clock
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.errors import Expired
 from applecart.kube.transport import Request
 from tests.kube.backends import Backend
+from tests.kubernetes.cluster import FullCluster
 
 COMPACT_KEY = b"compact_rev_key"  # where API servers agree on what was compacted
 COMPACT_WITHIN_S = 30.0  # their caches look once a second; thirty of those on a busy machine
@@ -31,12 +31,12 @@ _strangers = itertools.count(1)
 
 
 class KubernetesBackend(Backend):
-    def __init__(self, client: Client, namespace: str, cluster: RealCluster) -> None:
+    def __init__(self, client: Client, namespace: str, cluster: FullCluster) -> None:
         super().__init__(client, namespace)
         self.cluster = cluster
 
     @classmethod
-    async def connected(cls, clock: Clock, cluster: RealCluster, namespace: str) -> AsyncIterator["KubernetesBackend"]:
+    async def connected(cls, clock: Clock, cluster: FullCluster, namespace: str) -> AsyncIterator["KubernetesBackend"]:
         client = Client(connect(str(cluster.kubeconfig), None, clock, environ={}), clock)
         try:
             yield cls(client, namespace, cluster)
@@ -68,7 +68,7 @@ class KubernetesBackend(Backend):
         return False
 
 
-async def compact_etcd(cluster: RealCluster) -> None:
+async def compact_etcd(cluster: FullCluster) -> None:
     """Forget every revision but the newest, and tell the API servers."""
     trust = cluster.files.trust
     context = ssl.create_default_context(cafile=str(trust.etcd_authority.certificate))

@@ -10,7 +10,6 @@ from applecart.api.core import ConfigMap
 from applecart.api.meta import Resource
 from applecart.api.nodes import Node
 from applecart.clock import Clock
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.errors import ControlPlaneFault
 from applecart.kube.client import Client
 from applecart.kube.codec import Garbled
@@ -19,6 +18,7 @@ from applecart.kube.discovery import ACCEPT, Discovery, discover
 from applecart.kube.errors import ServerFault
 from applecart.kube.transport import Request, Response, Stream
 from tests.embedded.controllers.stages import api_in_memory
+from tests.kubernetes.cluster import FullCluster
 
 
 class Recorded:
@@ -140,7 +140,7 @@ async def test_the_embedded_api_tells_what_it_serves(clock: Clock) -> None:
 
 
 @pytest.mark.kubernetes
-async def test_a_real_server_tells_what_it_serves(real_cluster: RealCluster, clock: Clock) -> None:
+async def test_a_real_server_tells_what_it_serves(real_cluster: FullCluster, clock: Clock) -> None:
     client = Client(connect(str(real_cluster.kubeconfig), None, clock, environ={}), clock)
     try:
         await check_server(client)

@@ -16,7 +16,6 @@ import pytest
 from applecart.api.core import ConfigMap
 from applecart.api.meta import Key
 from applecart.clock import SystemClock
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.kube.auth.credentials import NO_CREDENTIAL, FixedCredentials
 from applecart.kube.backoff import Backoff
 from applecart.kube.client import Client
@@ -29,6 +28,7 @@ from applecart.sim.wire import ChaosProxy
 from applecart.sim.wire_faults import Answer, Cut, Delay, Duplicate, HalfClose, LoseAnswer, RandomPlan, Stall
 from tests.kube.chaos_history import History, state_of
 from tests.kube.objects import config_map
+from tests.kubernetes.cluster import FullCluster
 from tests.soak import seeds
 
 pytestmark = pytest.mark.kubernetes
@@ -44,7 +44,7 @@ CONVERGES_WITHIN_S = 120.0  # milliseconds on a quiet machine; a busy one must n
 
 
 class Schedule:
-    def __init__(self, seed: int, cluster: RealCluster, context: ssl.SSLContext, writer: Client, namespace: str) -> None:
+    def __init__(self, seed: int, cluster: FullCluster, context: ssl.SSLContext, writer: Client, namespace: str) -> None:
         self.seed = seed
         self.proxy = ChaosProxy(cluster.url, context=context, plan=RandomPlan(seed, share=0.6, kinds=KINDS))
         self.history = History()
@@ -139,7 +139,7 @@ async def first_of(*wanted: Awaitable[None]) -> None:
 
 @pytest.mark.timeout(600)
 async def test_after_any_of_a_thousand_schedules_of_faults_the_informer_equals_a_fresh_list(
-    real_cluster: RealCluster, namespace: str, caplog: pytest.LogCaptureFixture
+    real_cluster: FullCluster, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)  # thousands of expected warnings would bury the story of the schedule that failed
     clock = SystemClock()

@@ -7,7 +7,6 @@ import pytest
 from applecart.api.core import ConfigMap, Namespace, Secret
 from applecart.api.meta import Key, ObjectMeta
 from applecart.clock import Clock
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.finalizers import remove_finalizer
@@ -17,6 +16,7 @@ from applecart.kube.patch import Merge
 from applecart.kube.transport import Request, Response, Stream, Transport
 from tests.embedded.controllers.stages import api_in_memory
 from tests.kube.faults import FaultyTransport
+from tests.kubernetes.cluster import FullCluster
 
 MAPS = metadata_kind(ConfigMap.resource)
 
@@ -101,7 +101,7 @@ async def test_no_value_of_a_secret_comes_from_the_embedded_api(clock: Clock) ->
 
 
 @pytest.mark.kubernetes
-async def test_on_kubernetes(real_cluster: RealCluster, namespace: str, clock: Clock) -> None:
+async def test_on_kubernetes(real_cluster: FullCluster, namespace: str, clock: Clock) -> None:
     client = Client(connect(str(real_cluster.kubeconfig), None, clock, environ={}), clock)
     try:
         await check_all(client, namespace)

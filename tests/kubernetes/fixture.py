@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 from tests.kubernetes.recipe import DEFAULT_KUBE, BuildFailed, folder, missing
 
-from applecart.embedded.binaries.cluster import Options, RealCluster
+from applecart.embedded.binaries.cluster import Options
+from tests.kubernetes.cluster import FullCluster
 from applecart.errors import ApplecartError
 
 NAME_LENGTH = 50  # of a namespace: leaves room below the limit of 63 for what a test appends
@@ -53,8 +54,8 @@ def kube_programs(kube: str) -> Path:
 
 
 @pytest.fixture(scope="session")
-def real_cluster(kube_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    cluster = RealCluster(kube_programs, tmp_path_factory.mktemp("cluster"), Options(durable=False))
+def real_cluster(kube_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FullCluster]:
+    cluster = FullCluster(kube_programs, tmp_path_factory.mktemp("cluster"), Options(durable=False))
     # The processes belong to no event loop, so each test may use the cluster from its own.
     try:
         asyncio.run(cluster.start())
@@ -73,7 +74,7 @@ def namespace_name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def namespace(real_cluster: RealCluster, namespace_name: str) -> str:
+def namespace(real_cluster: FullCluster, namespace_name: str) -> str:
     """A namespace that exists and is this test's alone. It stays: without a controller-manager none can be removed."""
     context = ssl.create_default_context(cadata=real_cluster.ca_pem.decode("ascii"))
     context.load_cert_chain(real_cluster.admin.certificate, real_cluster.admin.key)

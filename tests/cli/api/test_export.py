@@ -13,7 +13,6 @@ from applecart.cli.api.export import chosen_kinds, is_chosen
 from applecart.cli.api.portable import OF_THE_CLUSTER, OWNERS
 from applecart.cli.api.yaml_stream import as_yaml, documents
 from applecart.clock import SystemClock
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.embedded.server.data_folder import DataFolder
 from applecart.embedded.server.server import offline_api
 from applecart.errors import BadInput
@@ -23,6 +22,7 @@ from applecart.kube.discovery import Discovery, Served
 from applecart.kube.transport import Request
 from tests.cli.api.folders import make_folder
 from tests.cli.commands import done, refused, running_api
+from tests.kubernetes.cluster import FullCluster
 
 pytestmark = pytest.mark.real_time
 
@@ -241,7 +241,7 @@ async def test_an_owner_that_did_not_come_along_is_told(folder: DataFolder, targ
 
 @pytest.mark.kubernetes
 async def test_a_real_cluster_takes_an_import_as_it_was(
-    folder: DataFolder, real_cluster: RealCluster, namespace_name: str
+    folder: DataFolder, real_cluster: FullCluster, namespace_name: str
 ) -> None:
     stream = done("api", "export", "--data", str(folder.folder)).stdout
     ended = done("api", "import", "--kubeconfig", str(real_cluster.kubeconfig), stdin=stream)
@@ -253,7 +253,7 @@ async def test_a_real_cluster_takes_an_import_as_it_was(
 
 @pytest.mark.kubernetes
 def test_kubectl_applies_an_export_to_a_real_cluster(
-    folder: DataFolder, real_cluster: RealCluster, namespace_name: str, tmp_path: Path
+    folder: DataFolder, real_cluster: FullCluster, namespace_name: str, tmp_path: Path
 ) -> None:
     """It learns new kinds only between two runs, so the second one brings what they define."""
     stream = done("api", "export", "--data", str(folder.folder), "--namespace", namespace_name).stdout

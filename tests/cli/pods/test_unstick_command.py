@@ -18,7 +18,6 @@ from applecart.api.nodes import Node
 from applecart.cli.main import run
 from applecart.cli.pods import unstick as module
 from applecart.clock import SystemClock
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from tests.cli.commands import WAIT_S, environment
@@ -26,6 +25,7 @@ from tests.cli.pods.fleet import KEPT, stuck_fleet
 from tests.kube.embedded_backend import ServerThread
 from tests.kube.kubeconfigs import kubeconfig, write
 from tests.kube.stuck import let_go, names_in, store
+from tests.kubernetes.cluster import FullCluster
 
 HOW_MANY = 504  # as many as once were stuck
 LATER_S = 120.0  # beyond the time an agent has
@@ -152,6 +152,6 @@ def test_at_a_terminal_a_person_is_asked_and_only_a_yes_counts(server: ServerThr
 
 @pytest.mark.kubernetes
 def test_the_command_frees_504_pods_of_a_real_kubernetes(
-    real_cluster: RealCluster, namespace: str, monkeypatch: pytest.MonkeyPatch, capsys: Printed
+    real_cluster: FullCluster, namespace: str, monkeypatch: pytest.MonkeyPatch, capsys: Printed
 ) -> None:
     free_by_the_command(str(real_cluster.kubeconfig), namespace, monkeypatch, capsys)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from applecart.embedded.binaries.cluster import RealCluster
 from tests.cli.commands import SERVES, WAIT_S, done, read_until, refused, running
+from tests.kubernetes.cluster import FullCluster
 
 PAGES = re.compile(r"http://127\.0\.0\.1:(\d+)/metrics")
 KUBECONFIG = re.compile(r"export KUBECONFIG=(\S+)")
@@ -141,7 +141,7 @@ def test_an_api_server_that_dies_ends_it_with_a_sentence(kube_programs: Path, tm
 
 
 @pytest.mark.kubernetes
-def test_in_a_named_cluster_it_runs_no_controllers_and_installs_nothing(real_cluster: RealCluster, tmp_path: Path) -> None:
+def test_in_a_named_cluster_it_runs_no_controllers_and_installs_nothing(real_cluster: FullCluster, tmp_path: Path) -> None:
     with running_up(tmp_path / "data", "--kubeconfig", str(real_cluster.kubeconfig)) as process:
         text = read_until(process, "controllers")
         assert "(a cluster that was named)" in text

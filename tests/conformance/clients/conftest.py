@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from applecart.embedded.binaries.cluster import RealCluster
 from tests.conformance.clients.connection import Connection, shared_widgets
 from tests.conformance.clients.script import document
 from tests.conformance.suite import start_embedded
+from tests.kubernetes.cluster import FullCluster
 
 SERVERS = ("embedded", "real")
 SLOW_TO_IMPORT = ("test_official.py", "test_kubernetes_asyncio.py", "test_lightkube.py", "test_kr8s.py")
@@ -30,7 +30,7 @@ def embedded_kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
 
 
 @pytest.fixture(scope="session")
-def kubeconfigs(embedded_kubeconfig: Path, real_cluster: RealCluster) -> dict[str, Path]:
+def kubeconfigs(embedded_kubeconfig: Path, real_cluster: FullCluster) -> dict[str, Path]:
     """By the names of SERVERS."""
     return {"embedded": embedded_kubeconfig, "real": real_cluster.kubeconfig}
 

@@ -15,13 +15,13 @@ import pytest
 from applecart.clock import SystemClock
 from applecart.embedded.auth.untyped import Document
 from applecart.embedded.auth.user import Attributes, User
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.embedded.server.in_process import InProcessTransport
 from applecart.embedded.server.server import running_api
 from applecart.embedded.store.log import MemoryLog
 from applecart.kube.transport import Request
 from tests.embedded.auth.objects_in_memory import GROUP, LABELS, ObjectsInMemory
 from tests.kube.embedded_api import token_keys
+from tests.kubernetes.cluster import FullCluster
 from tests.kubernetes.recipe import DEFAULT_KUBE
 
 RBAC = f"/apis/{GROUP}/v1"
@@ -64,7 +64,7 @@ class Asks:
 class Caller(Asks):
     """A real server, over one connection."""
 
-    def __init__(self, cluster: RealCluster, user: str = "", *groups: str, token: str = "") -> None:
+    def __init__(self, cluster: FullCluster, user: str = "", *groups: str, token: str = "") -> None:
         self._context = ssl.create_default_context(cadata=cluster.ca_pem.decode("ascii"))
         if user:
             files = cluster.issue_client(user.replace(":", "-").replace("/", "-"), user, *groups).files

@@ -11,7 +11,6 @@ from applecart.embedded.auth import reviews
 from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.bootstrap_policy import wanted
 from applecart.embedded.auth.user import Attributes, User
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.embedded.refusals import Refusal
 from tests.embedded.auth.objects_in_memory import (
     GROUP,
@@ -27,6 +26,7 @@ from tests.embedded.auth.objects_in_memory import (
     user,
 )
 from tests.embedded.auth.real_server import PATHS, Caller, is_allowed, needs_newest, review, seen_objects, until
+from tests.kubernetes.cluster import FullCluster
 
 pytestmark = pytest.mark.kubernetes
 
@@ -36,13 +36,13 @@ LEASES = "leases.coordination.k8s.io"
 
 class Stage(NamedTuple):
     admin: Caller
-    cluster: RealCluster
+    cluster: FullCluster
     namespace: str
     objects: ObjectsInMemory
 
 
 @pytest.fixture
-def stage(real_cluster: RealCluster, namespace: str) -> Iterator[Stage]:
+def stage(real_cluster: FullCluster, namespace: str) -> Iterator[Stage]:
     """Roles of every form, bindings to users, groups and accounts, and two nodes with Pods."""
     admin = Caller(real_cluster, "kubernetes-admin", "system:masters")
     n = namespace

@@ -9,9 +9,9 @@ import pytest
 
 from applecart.embedded.auth.pod_references import MIRROR_ANNOTATION
 from applecart.embedded.auth.untyped import Document
-from applecart.embedded.binaries.cluster import RealCluster
 from tests.embedded.auth.objects_in_memory import asks, binding, node_user, plain, pod, role, rule, user
 from tests.embedded.auth.real_server import RBAC, Asks, Caller, OurServer, is_allowed, needs_newest, until
+from tests.kubernetes.cluster import FullCluster
 
 pytestmark = pytest.mark.kubernetes
 
@@ -56,7 +56,7 @@ class Stage(NamedTuple):
 
 
 @pytest.fixture
-def real(real_cluster: RealCluster, namespace: str) -> Iterator[Stage]:
+def real(real_cluster: FullCluster, namespace: str) -> Iterator[Stage]:
     n = namespace
     who = node_user(f"{n}-1")
     stage = Stage(Caller(real_cluster, "kubernetes-admin", "system:masters"), Caller(real_cluster, who.name, *who.groups), n)

@@ -10,9 +10,9 @@ from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.escalation import refuse
 from applecart.embedded.auth.untyped import Document
 from applecart.embedded.auth.user import User
-from applecart.embedded.binaries.cluster import RealCluster
 from tests.embedded.auth.objects_in_memory import GROUP, LABELS, asks, binding, refused_code, role, rule, user
 from tests.embedded.auth.real_server import PATHS, RBAC, Caller, is_allowed, needs_newest, plural_of, seen_objects, until
+from tests.kubernetes.cluster import FullCluster
 
 pytestmark = pytest.mark.kubernetes
 
@@ -28,7 +28,7 @@ class Stage(NamedTuple):
 
 
 @pytest.fixture
-def stage(real_cluster: RealCluster, namespace: str) -> Iterator[Stage]:
+def stage(real_cluster: FullCluster, namespace: str) -> Iterator[Stage]:
     """A user who may write roles and holds rights to Pods, and to Secrets in one namespace."""
     n = namespace
     admin = Caller(real_cluster, "kubernetes-admin", "system:masters")

@@ -14,11 +14,11 @@ from applecart.embedded.auth.service_account_tokens import Bound, ServiceAccount
 from applecart.embedded.auth.token_keys import TokenKeys, openid_configuration
 from applecart.embedded.auth.token_request import issue
 from applecart.embedded.auth.untyped import Document
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.embedded.refusals import Refusal
 from tests.embedded.auth.objects_in_memory import ObjectsInMemory, plain, pod
 from tests.embedded.auth.real_server import Caller, needs_newest, seen_objects
 from tests.embedded.auth.token_worlds import ISSUER
+from tests.kubernetes.cluster import FullCluster
 
 pytestmark = pytest.mark.kubernetes
 
@@ -27,7 +27,7 @@ REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 
 class Stage(NamedTuple):
     admin: Caller
-    cluster: RealCluster
+    cluster: FullCluster
     objects: ObjectsInMemory
     tokens: ServiceAccountTokens
     n: str
@@ -50,7 +50,7 @@ class Stage(NamedTuple):
 
 
 @pytest.fixture
-def stage(real_cluster: RealCluster, namespace: str) -> Iterator[Stage]:
+def stage(real_cluster: FullCluster, namespace: str) -> Iterator[Stage]:
     n = namespace
     admin = Caller(real_cluster, "kubernetes-admin", "system:masters")
     admin.create(plain("ServiceAccount", n, "robot"))

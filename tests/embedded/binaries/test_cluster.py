@@ -7,7 +7,6 @@ import socket
 import ssl
 import sys
 from contextlib import ExitStack
-from dataclasses import astuple
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pytest
 from cryptography import x509
 
 from applecart.clock import SystemClock
-from applecart.embedded.binaries.cluster import ETCD, Options, RealCluster, choose_ports, prepare_files
+from applecart.embedded.binaries.cluster import ETCD, Options, RealCluster, free_ports, prepare_files
 from applecart.errors import ApplecartError, BadInput, ControlPlaneFault, DeadlineExceeded
 from tests.embedded.binaries.stand_ins import NEVER_READY, is_alive, put_program
 
@@ -123,7 +122,7 @@ async def test_a_program_that_ends_later_is_noticed_and_named(programs: Path, tm
         assert set(cluster.pids) == {"etcd", "kube-apiserver"}
         put_program(programs, "kube-scheduler", "exit 4")
         with pytest.raises(ControlPlaneFault, match="kube-scheduler ended with exit code 4"):
-            await cluster.start_scheduler()
+            await cluster.start_program("kube-scheduler", [], ("https://127.0.0.1:1/healthz",))
         cluster.check()  # it never was part of the cluster
     assert cluster.pids == {}
 
@@ -137,24 +136,12 @@ async def test_starting_what_runs_changes_nothing(programs: Path, tmp_path: Path
         assert cluster.pids == before
 
 
-async def test_crds_that_are_missing_are_named(programs: Path, tmp_path: Path) -> None:
-    put_well(programs, "etcd")
-    put_well(programs, "kube-apiserver")
-    async with RealCluster(programs, tmp_path / "run") as cluster:
-        with pytest.raises(BadInput, match=r"programs/cluster-api-crds is missing"):
-            await cluster.start_cluster_api()
-
-
 def test_ports_are_free_and_all_different() -> None:
-    ports = astuple(choose_ports())
-    assert len(set(ports)) == len(ports)
+    ports = free_ports(8)
+    assert len(set(ports)) == 8
     with ExitStack() as held:
         for port in ports:
             held.enter_context(socket.socket()).bind(("127.0.0.1", port))
-
-
-def test_a_port_that_the_caller_chose_is_kept() -> None:
-    assert choose_ports(6443).api == 6443
 
 
 URL = "https://127.0.0.1:6443"
@@ -166,7 +153,6 @@ def test_everything_the_flags_name_exists_and_only_the_owner_may_enter(tmp_path:
         pair = getattr(files.trust, name)
         assert pair.certificate.is_file(), name
         assert pair.key.is_file(), name
-    assert {path.name for path in files.webhook_certificates.iterdir()} == {"tls.crt", "tls.key"}
     assert files.folder.stat().st_mode & 0o777 == 0o700
     assert files.log("etcd").parent.is_dir()
 

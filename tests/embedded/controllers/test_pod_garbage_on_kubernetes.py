@@ -11,8 +11,7 @@ from applecart.api.meta import Key
 from applecart.api.nodes import Node
 from applecart.api.pods import Pod
 from applecart.clock import Clock
-from applecart.embedded.binaries import flags
-from applecart.embedded.binaries.cluster import CONTROLLER_MANAGER, Options, RealCluster
+from applecart.embedded.binaries.cluster import Options
 from applecart.embedded.controllers.pod_garbage import Patience, PodGarbage
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
@@ -20,6 +19,7 @@ from applecart.kube.informer import Informer
 from applecart.kube.patch import Merge
 from tests.embedded.controllers.pods import FINALIZER, node, pod, store
 from tests.embedded.controllers.stages import run_alone
+from tests.kubernetes.cluster import CONTROLLER_MANAGER, FullCluster
 
 OURS = "ours"
 REAL = "kube-controller-manager"
@@ -41,29 +41,26 @@ async def our_collector(client: Client, clock: Clock) -> AsyncIterator[None]:
 
 
 @pytest.fixture(scope="module")
-def cluster_of_garbage(kube_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+def cluster_of_garbage(kube_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FullCluster]:
     """One of its own: the threshold counts all Pods of the cluster."""
-    cluster = RealCluster(kube_programs, tmp_path_factory.mktemp("garbage"), Options(durable=False))
+    cluster = FullCluster(kube_programs, tmp_path_factory.mktemp("garbage"), Options(durable=False))
     asyncio.run(cluster.start())
     yield cluster
     asyncio.run(cluster.stop())
 
 
 @pytest.fixture(scope="module", params=[OURS, REAL])
-def collector(request: pytest.FixtureRequest, cluster_of_garbage: RealCluster) -> Iterator[str]:
+def collector(request: pytest.FixtureRequest, cluster_of_garbage: FullCluster) -> Iterator[str]:
     """Who collects; never both at once."""
     if request.param == REAL:
-        original = flags.controller_manager_flags
         wanted = (f"--terminated-pod-gc-threshold={THRESHOLD}", "--controllers=*,-taint-eviction-controller")
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(flags, "controller_manager_flags", lambda *known: [*original(*known), *wanted])
-            asyncio.run(cluster_of_garbage.start_controller_manager())
+        asyncio.run(cluster_of_garbage.start_controller_manager(*wanted))
     yield request.param
     asyncio.run(cluster_of_garbage.stop_program(CONTROLLER_MANAGER))
 
 
 async def test_both_collect_the_same_pods_in_the_same_way(
-    collector: str, cluster_of_garbage: RealCluster, clock: Clock
+    collector: str, cluster_of_garbage: FullCluster, clock: Clock
 ) -> None:
     client = Client(connect(str(cluster_of_garbage.kubeconfig), None, clock, environ={}), clock)
     who = our_collector(client, clock) if collector == OURS else nullcontext()

@@ -12,7 +12,7 @@ import pytest
 
 from applecart.clock import Clock
 from applecart.embedded.auth.token_keys import TokenKeys
-from applecart.embedded.binaries.cluster import Options, RealCluster
+from applecart.embedded.binaries.cluster import Options
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from tests.embedded.controllers import budget_scenarios as of_budgets
@@ -21,6 +21,7 @@ from tests.embedded.controllers.garbage import scenarios as of_garbage
 from tests.embedded.controllers.namespaces import scenarios as of_namespaces
 from tests.embedded.controllers.scene import Scenario, scene
 from tests.embedded.controllers.stages import CA_PEM, api_in_memory, our_controllers
+from tests.kubernetes.cluster import FullCluster
 
 OURS = "ours"
 REAL = "kube-controller-manager"
@@ -48,10 +49,10 @@ async def test_in_memory_our_controllers_play(scenario: Scenario, clock: Clock) 
 @pytest.fixture(scope="module", params=[OURS, REAL])
 def cluster(
     request: pytest.FixtureRequest, kube_programs: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[str, RealCluster]]:
+) -> Iterator[tuple[str, FullCluster]]:
     """One for ours and one for the real controllers: never both on the same."""
     options = Options(durable=False, with_controller_manager=request.param == REAL)
-    made = RealCluster(kube_programs, tmp_path_factory.mktemp("controlled"), options)
+    made = FullCluster(kube_programs, tmp_path_factory.mktemp("controlled"), options)
     asyncio.run(made.start())
     try:
         if request.param == REAL:
@@ -63,7 +64,7 @@ def cluster(
 
 @pytest.mark.kubernetes
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
-async def test_on_kubernetes_both_play(cluster: tuple[str, RealCluster], scenario: Scenario, clock: Clock) -> None:
+async def test_on_kubernetes_both_play(cluster: tuple[str, FullCluster], scenario: Scenario, clock: Clock) -> None:
     who, real = cluster
     client = Client(connect(str(real.kubeconfig), None, clock, environ={}), clock)
     keys = TokenKeys.load(real.files.trust.token_keys)

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from applecart.api.quantity import parse_quantity
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.embedded.kinds.binding import bind, validate_binding
 from applecart.embedded.kinds.builtin import VIRTUAL_KINDS, built_ins
 from applecart.embedded.kinds.pod import PodStrategy
@@ -20,6 +19,7 @@ from applecart.embedded.refusals import Refusal
 from tests.embedded.kinds import kind_cases, pod_cases
 from tests.embedded.kinds.comparison import comparable, outcome_of_answer, outcome_of_create, outcome_of_update
 from tests.embedded.kinds.documents import created, entry_of, normal, pod
+from tests.kubernetes.cluster import FullCluster
 from tests.kubernetes.recipe import DEFAULT_KUBE
 
 pytestmark = pytest.mark.kubernetes
@@ -32,7 +32,7 @@ _numbers = itertools.count(1)
 class Api:
     """One connection to the real server, and the namespace the documents go to."""
 
-    def __init__(self, cluster: RealCluster, namespace: str) -> None:
+    def __init__(self, cluster: FullCluster, namespace: str) -> None:
         context = ssl.create_default_context(cadata=cluster.ca_pem.decode("ascii"))
         context.load_cert_chain(cluster.admin.certificate, cluster.admin.key)
         address = urllib.parse.urlsplit(cluster.url)
@@ -56,7 +56,7 @@ class Api:
 
 
 @pytest.fixture
-def api(real_cluster: RealCluster, namespace: str, kube: str) -> Iterator[Api]:
+def api(real_cluster: FullCluster, namespace: str, kube: str) -> Iterator[Api]:
     if kube != DEFAULT_KUBE:
         pytest.skip(f"the texts of the tables are those of Kubernetes {DEFAULT_KUBE}")
     one = Api(real_cluster, namespace)

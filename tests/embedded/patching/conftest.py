@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from applecart.embedded.binaries.cluster import RealCluster
 from tests.embedded.patching.real_api import RealApi
 from tests.embedded.patching.shapes import GROUP, PROBE_CRD
+from tests.kubernetes.cluster import FullCluster
 
 
 @pytest.fixture(scope="module")
-def real_api(real_cluster: RealCluster) -> Iterator[RealApi]:
+def real_api(real_cluster: FullCluster) -> Iterator[RealApi]:
     api = RealApi(real_cluster)
     api.ensure("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", PROBE_CRD)
     api.wait_until_served(f"/apis/{GROUP}/v1/probes")

@@ -7,13 +7,13 @@ import time
 from typing import Any
 from urllib.parse import urlsplit
 
-from applecart.embedded.binaries.cluster import RealCluster
+from tests.kubernetes.cluster import FullCluster
 
 TIMEOUT_S = 30
 
 
 class RealApi:
-    def __init__(self, cluster: RealCluster) -> None:
+    def __init__(self, cluster: FullCluster) -> None:
         context = ssl.create_default_context(cadata=cluster.ca_pem.decode("ascii"))
         context.load_cert_chain(cluster.admin.certificate, cluster.admin.key)
         address = urlsplit(cluster.url)

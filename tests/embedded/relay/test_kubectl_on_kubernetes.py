@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from applecart.clock import Clock
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.sim.node_agent import NodeAgent, agent_tls
 from tests.embedded.relay.stage import HOST, OurStage, Stage, Trust, client_context, our_stage, session_to
+from tests.kubernetes.cluster import FullCluster
 
 pytestmark = pytest.mark.kubernetes
 
@@ -31,7 +31,7 @@ def kubectl(kube_programs: Path) -> Path:
 
 @pytest.fixture
 async def stage(
-    request: pytest.FixtureRequest, real_cluster: RealCluster, namespace: str, tmp_path: Path, clock: Clock
+    request: pytest.FixtureRequest, real_cluster: FullCluster, namespace: str, tmp_path: Path, clock: Clock
 ) -> AsyncIterator[Stage]:
     if request.param == "embedded":
         async with our_stage(tmp_path, clock) as ours:

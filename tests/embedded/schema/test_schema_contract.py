@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.embedded.schema.compiled import CompiledSchema
 from applecart.embedded.schema.scale import read_scale, write_scale
 from tests.embedded.schema.definition_cases import BAD_DEFINITIONS, UNCOMPILABLE
@@ -26,12 +25,13 @@ from tests.embedded.schema.older_minor import agree, known_cases
 from tests.embedded.schema.real_definitions import DEFINITIONS, LOOK_EVERY_S, TIMEOUT_S, RealDefinitions, answer_of
 from tests.embedded.schema.schema_cases import ANY, CREATED, Case
 from tests.embedded.schema.update_cases import RATCHETED, UPDATED
+from tests.kubernetes.cluster import FullCluster
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.real_time]
 
 
 @pytest.fixture
-def real(real_cluster: RealCluster) -> RealDefinitions:
+def real(real_cluster: FullCluster) -> RealDefinitions:
     return RealDefinitions(real_cluster.url, real_cluster.admin.certificate, real_cluster.admin.key)
 
 

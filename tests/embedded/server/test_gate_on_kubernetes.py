@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from applecart.embedded.binaries.cluster import RealCluster
 from tests.embedded.auth.objects_in_memory import asks, binding, plain, role, rule, user
 from tests.embedded.auth.real_server import Asks, Caller, OurServer, is_allowed, until
 from tests.embedded.server.test_gate import APPLY, CREATED_BY_PUT, NEW_THINGS
+from tests.kubernetes.cluster import FullCluster
 
 pytestmark = pytest.mark.kubernetes
 
@@ -23,7 +23,7 @@ def prepared(admin: Asks) -> None:
 
 
 @pytest.fixture(scope="module")
-def callers(real_cluster: RealCluster) -> Iterator[tuple[Asks, Asks]]:
+def callers(real_cluster: FullCluster) -> Iterator[tuple[Asks, Asks]]:
     """One user of a real server and of ours."""
     admin, server = Caller(real_cluster, "kubernetes-admin", "system:masters"), OurServer()
     for one in (admin, server.as_user(user("admin", "system:masters"))):

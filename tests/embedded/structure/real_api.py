@@ -7,7 +7,7 @@ import urllib.request
 from dataclasses import dataclass
 from typing import Any
 
-from applecart.embedded.binaries.cluster import RealCluster
+from tests.kubernetes.cluster import FullCluster
 
 TIMEOUT_S = 30
 JSON = "application/json"
@@ -26,7 +26,7 @@ class Answer:
 
 
 class RealApi:
-    def __init__(self, cluster: RealCluster) -> None:
+    def __init__(self, cluster: FullCluster) -> None:
         context = ssl.create_default_context(cadata=cluster.ca_pem.decode("ascii"))
         context.load_cert_chain(cluster.admin.certificate, cluster.admin.key)
         self._url = cluster.url

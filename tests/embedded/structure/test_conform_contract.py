@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.structure.conform import conform
 from applecart.embedded.structure.strict import strict_problems
 from applecart.embedded.structure.types import type_of
 from tests.embedded.structure.real_api import RealApi
+from tests.kubernetes.cluster import FullCluster
 
 pytestmark = pytest.mark.kubernetes
 
@@ -161,7 +161,7 @@ NOT_STRICT = [
 @pytest.mark.usefixtures("words_of_the_default_minor")
 @pytest.mark.parametrize("document", REFUSED, ids=json.dumps)
 def test_a_document_of_wrong_types_is_refused_in_the_servers_words(
-    real_cluster: RealCluster, namespace: str, document: dict[str, Any]
+    real_cluster: FullCluster, namespace: str, document: dict[str, Any]
 ) -> None:
     answer = RealApi(real_cluster).post(f"{PATHS[document['kind']].format(ns=namespace)}?dryRun=All", document)
     type = type_of(document["apiVersion"], document["kind"])
@@ -173,7 +173,7 @@ def test_a_document_of_wrong_types_is_refused_in_the_servers_words(
 
 @pytest.mark.parametrize("text", NOT_STRICT)
 def test_unknown_and_repeated_members_are_told_in_the_servers_words(
-    real_cluster: RealCluster, namespace: str, text: str
+    real_cluster: FullCluster, namespace: str, text: str
 ) -> None:
     api = RealApi(real_cluster)
     document = json.loads(text)
@@ -233,7 +233,7 @@ STORED_AS = [
 
 
 @pytest.mark.parametrize("document", STORED_AS, ids=json.dumps)
-def test_what_is_stored_is_what_the_server_stores(real_cluster: RealCluster, namespace: str, document: dict[str, Any]) -> None:
+def test_what_is_stored_is_what_the_server_stores(real_cluster: FullCluster, namespace: str, document: dict[str, Any]) -> None:
     document = json.loads(json.dumps(document).replace("{ns}", namespace))
     path = PATHS[document["kind"]].format(ns=namespace)
     api = RealApi(real_cluster)

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.structure.conform import Conformed, conform, conform_exactly
 from applecart.embedded.structure.protobuf import decode_protobuf
@@ -13,6 +12,7 @@ from applecart.embedded.structure.types import type_of
 from tests.embedded.structure.real_api import PROTOBUF, RealApi
 from tests.embedded.structure.samples import CLUSTER_WIDE, NAMESPACED
 from tests.embedded.structure.wire_bodies import body
+from tests.kubernetes.cluster import FullCluster
 
 pytestmark = pytest.mark.kubernetes
 SAMPLES = [pytest.param(path, sample, id=f"{sample['kind']}-{sample['metadata']['name']}") for path, sample in NAMESPACED]
@@ -25,7 +25,7 @@ def placed(path: str, sample: dict[str, Any], namespace: str) -> tuple[str, dict
 
 @pytest.mark.parametrize(("path", "sample"), SAMPLES)
 def test_what_the_server_writes_as_protobuf_decodes_to_what_it_writes_as_json(
-    real_cluster: RealCluster, namespace: str, path: str, sample: dict[str, Any]
+    real_cluster: FullCluster, namespace: str, path: str, sample: dict[str, Any]
 ) -> None:
     api = RealApi(real_cluster)
     path, document = placed(path, sample, namespace)
@@ -53,7 +53,7 @@ def both_ways(api: RealApi, place: str) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize(("path", "sample"), SAMPLES)
 def test_the_bodies_of_our_tests_are_what_the_server_reads(
-    real_cluster: RealCluster, namespace: str, path: str, sample: dict[str, Any]
+    real_cluster: FullCluster, namespace: str, path: str, sample: dict[str, Any]
 ) -> None:
     api = RealApi(real_cluster)
     path, document = placed(path, sample, namespace)
@@ -88,14 +88,14 @@ def without_identity(document: Any) -> Any:
     ],
 )
 @pytest.mark.usefixtures("words_of_the_default_minor")
-def test_a_malformed_body_is_refused_in_the_servers_words(real_cluster: RealCluster, namespace: str, raw: bytes) -> None:
+def test_a_malformed_body_is_refused_in_the_servers_words(real_cluster: FullCluster, namespace: str, raw: bytes) -> None:
     answer = RealApi(real_cluster).call("POST", f"/api/v1/namespaces/{namespace}/configmaps", raw, sends=PROTOBUF)
     with pytest.raises(Refusal) as refused:
         decode_protobuf(raw, "v1", "ConfigMap")
     assert (answer.code, answer.document["message"]) == (refused.value.code, refused.value.message)
 
 
-def test_a_deletion_without_grace_keeps_its_zero(real_cluster: RealCluster, namespace: str) -> None:
+def test_a_deletion_without_grace_keeps_its_zero(real_cluster: FullCluster, namespace: str) -> None:
     """An agent that deletes at once sends gracePeriodSeconds 0; read as absent, the Pod would wait for nobody."""
     options = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "propagationPolicy": "Background"}
     assert decode_protobuf(body(options)) == options

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.embedded.kinds.builtin import builtin_kinds
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.surface.discovery import Discovery
@@ -12,6 +11,7 @@ from applecart.embedded.surface.negotiation import choose_answer, choose_discove
 from applecart.embedded.surface.served import VIRTUAL_KINDS, version_document
 from tests.embedded.surface.kinds import BUILT_IN, CUSTOM, DEFINITIONS, GROUP
 from tests.embedded.tables.real_api import RealApi, settle
+from tests.kubernetes.cluster import FullCluster
 from tests.kubernetes.recipe import DEFAULT_KUBE
 
 pytestmark = pytest.mark.kubernetes
@@ -22,7 +22,7 @@ GROUP_VERSIONS = sorted({(kind.resource.group, kind.resource.version) for kind i
 
 
 @pytest.fixture(scope="module")
-def real(real_cluster: RealCluster) -> RealApi:
+def real(real_cluster: FullCluster) -> RealApi:
     """With the custom kinds installed."""
     api = RealApi(real_cluster)
     for definition in DEFINITIONS:
@@ -114,7 +114,7 @@ def test_the_groups_are_the_real_ones_in_their_order(real: RealApi) -> None:
         assert Discovery(ALL).group(name) == real.get(f"/apis/{name}")
 
 
-def test_the_core_versions_are_the_real_ones(real: RealApi, real_cluster: RealCluster) -> None:
+def test_the_core_versions_are_the_real_ones(real: RealApi, real_cluster: FullCluster) -> None:
     assert Discovery(ALL).core_versions(real_cluster.url.removeprefix("https://")) == real.get("/api")
 
 

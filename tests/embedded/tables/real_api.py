@@ -8,14 +8,14 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any
 
-from applecart.embedded.binaries.cluster import RealCluster
+from tests.kubernetes.cluster import FullCluster
 
 TIMEOUT_S = 30
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
 class RealApi:
-    def __init__(self, cluster: RealCluster) -> None:
+    def __init__(self, cluster: FullCluster) -> None:
         self._url = cluster.url
         context = ssl.create_default_context(cadata=cluster.ca_pem.decode("ascii"))
         context.load_cert_chain(cluster.admin.certificate, cluster.admin.key)

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from applecart.clock import SystemClock
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.embedded.kinds.kind import Table
 from applecart.embedded.tables.built_in import TABLES, table_of
 from tests.embedded.tables.pod_states import DELETED, STATES, spec
 from tests.embedded.tables.real_api import TABLE, RealApi
+from tests.kubernetes.cluster import FullCluster
 from tests.kubernetes.recipe import DEFAULT_KUBE
 
 pytestmark = pytest.mark.kubernetes
@@ -39,7 +39,7 @@ PLAIN = [
 
 
 @pytest.fixture
-def real(real_cluster: RealCluster) -> RealApi:
+def real(real_cluster: FullCluster) -> RealApi:
     return RealApi(real_cluster)
 
 

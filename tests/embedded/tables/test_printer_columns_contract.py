@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from applecart.clock import SystemClock
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.embedded.tables.printer_columns import table_of_columns
 from tests.embedded.tables.real_api import TABLE, RealApi, settle
+from tests.kubernetes.cluster import FullCluster
 
 pytestmark = pytest.mark.kubernetes
 
@@ -131,7 +131,7 @@ UNREADABLE = [
 
 
 @pytest.fixture
-def real(real_cluster: RealCluster) -> RealApi:
+def real(real_cluster: FullCluster) -> RealApi:
     return RealApi(real_cluster)
 
 

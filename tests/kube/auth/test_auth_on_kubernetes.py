@@ -18,7 +18,6 @@ from applecart.api.core import ServiceAccount
 from applecart.api.meta import Key, ObjectMeta
 from applecart.cli.connection import Connection, look
 from applecart.clock import Clock
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.embedded.binaries.flags import TOKEN_ISSUER
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
@@ -26,6 +25,7 @@ from applecart.kube.errors import Unauthorized
 from applecart.kube.tls import TlsFailure
 from applecart.kube.transport import Request
 from tests.kube.kubeconfigs import b64, kubeconfig, write
+from tests.kubernetes.cluster import FullCluster
 
 pytestmark = pytest.mark.kubernetes
 
@@ -36,7 +36,7 @@ ROBOT = "robot"
 class Fleet:
     """A real cluster, and kubeconfigs of this test for it."""
 
-    def __init__(self, cluster: RealCluster, namespace: str, folder: Path, clock: Clock) -> None:
+    def __init__(self, cluster: FullCluster, namespace: str, folder: Path, clock: Clock) -> None:
         self.cluster = cluster
         self.namespace = namespace
         self.folder = folder
@@ -93,7 +93,7 @@ def url_safe(content: bytes) -> bytes:
 
 
 @pytest.fixture
-def fleet(real_cluster: RealCluster, namespace: str, tmp_path: Path, clock: Clock) -> Fleet:
+def fleet(real_cluster: FullCluster, namespace: str, tmp_path: Path, clock: Clock) -> Fleet:
     return Fleet(real_cluster, namespace, tmp_path, clock)
 
 

@@ -12,7 +12,6 @@ from applecart.api.coordination import Lease
 from applecart.api.meta import Key
 from applecart.api.nodes import Node
 from applecart.clock import Clock
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.errors import NotFound
@@ -22,6 +21,7 @@ from applecart.kube.transport import Request, Response, Stream, Transport
 from applecart.kubelet.node.desired import Offer
 from applecart.kubelet.node.lease import NAMESPACE, NodeLease
 from tests.kubelet.node.stage import Stage, running
+from tests.kubernetes.cluster import FullCluster
 
 WITHIN_S = 30.0
 QUIET_ROUNDS = 3
@@ -80,7 +80,7 @@ def is_ready(node: Node) -> bool:
 
 
 @asynccontextmanager
-async def world_on(cluster: RealCluster, clock: Clock, name: str) -> AsyncIterator[World]:
+async def world_on(cluster: FullCluster, clock: Clock, name: str) -> AsyncIterator[World]:
     client = Client(connect(str(cluster.kubeconfig), None, clock, environ={}), clock)
     wire = Counted(connect(str(cluster.kubeconfig), None, clock, environ={}))
     world = World(client, wire, clock, name)
@@ -97,7 +97,7 @@ async def world_on(cluster: RealCluster, clock: Clock, name: str) -> AsyncIterat
 
 
 @pytest.fixture
-async def world(real_cluster: RealCluster, namespace: str, clock: Clock) -> AsyncIterator[World]:
+async def world(real_cluster: FullCluster, namespace: str, clock: Clock) -> AsyncIterator[World]:
     """A host whose Node is named like the test's own namespace."""
     async with world_on(real_cluster, clock, namespace) as made:
         yield made

@@ -14,7 +14,6 @@ from applecart.api.core import ServiceAccount
 from applecart.api.meta import ObjectMeta
 from applecart.api.pods import FAILED, PENDING, RUNNING, SUCCEEDED, Pod, PodCondition, PodIP, PodSpec, PodStatus, ReadinessGate
 from applecart.clock import Clock
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.errors import Conflict, Invalid
@@ -24,6 +23,7 @@ from applecart.kubelet.pods.status import View, pod_status, refused_status, stat
 from applecart.kubelet.pods.trouble import never_ran
 from applecart.secrets import Secret
 from tests.kube.embedded_api import serving
+from tests.kubernetes.cluster import FullCluster
 from tests.secret_guard import SecretGuard
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -292,7 +292,7 @@ async def test_a_new_pod_of_the_same_name_gets_nothing_of_the_old_ones_status(cl
 
 
 @pytest.mark.kubernetes
-async def test_a_real_api_server_says_the_same(real_cluster: RealCluster, namespace: str, clock: Clock) -> None:
+async def test_a_real_api_server_says_the_same(real_cluster: FullCluster, namespace: str, clock: Clock) -> None:
     client = Client(connect(str(real_cluster.kubeconfig), None, clock, environ={}), clock)
     try:
         await client.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace=namespace)))

@@ -17,13 +17,13 @@ from applecart.api.authentication import TokenRequest, TokenRequestSpec
 from applecart.api.core import Namespace, ServiceAccount
 from applecart.api.meta import Key, Object, ObjectMeta
 from applecart.clock import Clock
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.embedded.server.server import EmbeddedServer
 from applecart.embedded.trust.private_file import write_private
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.errors import AlreadyExists
 from applecart.secrets import Secret
+from tests.kubernetes.cluster import FullCluster
 
 MACHINES = "machines"  # the namespace of the agents' ServiceAccounts
 
@@ -57,7 +57,7 @@ async def embedded_api(folder: Path, clock: Clock, namespace: str, node: str) ->
 
 
 @asynccontextmanager
-async def real_api(cluster: RealCluster, folder: Path, clock: Clock, namespace: str, node: str) -> AsyncIterator[Api]:
+async def real_api(cluster: FullCluster, folder: Path, clock: Clock, namespace: str, node: str) -> AsyncIterator[Api]:
     admin = Admin(cluster.kubeconfig, cluster.url, cluster.run_folder / "pki")
     async with admitted(admin, folder, clock, namespace, node) as api:
         yield api

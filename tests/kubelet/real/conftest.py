@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from applecart.clock import Clock
-from applecart.embedded.binaries.cluster import RealCluster
 from tests.kubelet.real.agent_process import AgentProcess
 from tests.kubelet.real.apis import Api, embedded_api, real_api
+from tests.kubernetes.cluster import FullCluster
 
 NODE = "mac-1"
 NAMESPACE = "ci"
@@ -23,7 +23,7 @@ async def embedded(tmp_path: Path, clock: Clock) -> AsyncIterator[Api]:
 
 
 @pytest.fixture
-async def real(real_cluster: RealCluster, namespace: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Api]:
+async def real(real_cluster: FullCluster, namespace: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Api]:
     """The node is named like the test's own namespace: Nodes belong to nobody else's test."""
     async with real_api(real_cluster, tmp_path, clock, namespace, namespace) as api:
         yield api

@@ -14,12 +14,12 @@ from applecart.api.node_access import NODE_LEASES
 from applecart.api.nodes import Node
 from applecart.api.pods import FAILED, RUNNING, SUCCEEDED, Pod
 from applecart.api.well_known_names import KUBELET_EVENT_SOURCE
-from applecart.embedded.binaries.cluster import RealCluster
 from applecart.sim.tart import guest_rules
 from tests.kubelet.real.apis import Api
 from tests.kubelet.real.conftest import StartsAgents
 from tests.kubelet.real.following import Followed, following
 from tests.kubelet.real.pods import vm_pod
+from tests.kubernetes.cluster import FullCluster
 
 KUBECTL_S = 30
 
@@ -29,7 +29,7 @@ Kubectl = Callable[..., str]
 
 
 @pytest.fixture
-def kubectl(real_cluster: RealCluster, real: Api) -> Kubectl:
+def kubectl(real_cluster: FullCluster, real: Api) -> Kubectl:
     def run(*words: str) -> str:
         argv = [
             str(real_cluster.programs / "kubectl"),

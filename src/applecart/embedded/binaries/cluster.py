@@ -1,16 +1,14 @@
 """A real Kubernetes from programs on disk: `--api binaries`, and the cluster that tests run on.
 
 Starts etcd and kube-apiserver from a folder of programs, on free loopback ports, with everything they write in one run
-folder; the controllers can join later. Ends exactly the processes it started, the last one first, and leaves none behind
-when a start fails half-way. Keeps no data of its own: a start in the same run folder finds the same cluster.
+folder. Ends exactly the processes it started, the last one first, and leaves none behind when a start fails half-way. Keeps
+no data of its own: a start in the same run folder finds the same cluster.
 
 Everything lies in one run folder that only its owner may enter (I9) and that can be removed. Authorities and token keys are
 kept from an earlier start in the same folder; everything they sign is made anew.
 """
 
-import asyncio
 import socket
-import subprocess
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
@@ -33,7 +31,6 @@ from applecart.embedded.trust.pki import (
     write_pair,
 )
 from applecart.embedded.trust.private_file import make_private_folder
-from applecart.errors import BadInput, ControlPlaneFault
 
 ADMIN = "admin"
 MASTERS = "system:masters"  # the group that Kubernetes lets do everything
@@ -51,10 +48,6 @@ class ClusterFiles:
     @property
     def etcd_data(self) -> Path:
         return self.folder / "etcd"
-
-    @property
-    def webhook_certificates(self) -> Path:
-        return self.folder / "webhook"
 
     def log(self, program: str) -> Path:
         return self.folder / "logs" / f"{program}.log"
@@ -94,35 +87,24 @@ def prepare_files(folder: Path, now: datetime) -> ClusterFiles:
         etcd_server=write_pair(pki, "etcd-server", etcd_authority.issue_server([LOOPBACK], now)),
         etcd_client=write_pair(pki, "etcd-client", etcd_authority.issue_client("kube-apiserver", [], now)),
     )
-    # Cluster API's manager wants the certificate of its webhook server under these names.
-    write_pair(folder / "webhook", "tls", authority.issue_server(SERVER_NAMES, now))
     return ClusterFiles(folder, authority, trust)
 
 
 ETCD = "etcd"
 API_SERVER = "kube-apiserver"
-CONTROLLER_MANAGER = "kube-controller-manager"
-SCHEDULER = "kube-scheduler"
-CLUSTER_API = "cluster-api-core"
-KUBECTL = "kubectl"
-CRDS = "cluster-api-crds"
 
 # The API server would wait a minute for open watches. Only etcd keeps data, closes it in well under a second, and takes
 # a kill as it takes a power cut.
 STOP_GRACE_S = 3.0
-KUBECTL_TIMEOUT_S = 60  # to apply 13 large CRDs on a loaded machine
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """What a caller may choose."""
 
-    api_port: int = 0  # 0 takes a free one
     durable: bool = True  # False only where the data may be lost: etcd then does not wait for the disk
     with_controller_manager: bool = False  # one will be started, so Pods may rely on their ServiceAccount
     ready_timeout_s: float = 60.0  # a start takes 4 s; ten times that on a machine that compiles something
-    etcd_flags: tuple[str, ...] = ()
-    api_server_flags: tuple[str, ...] = ()
 
 
 class RealCluster:
@@ -132,9 +114,9 @@ class RealCluster:
         self.programs = programs
         self.run_folder = run_folder.absolute()
         self._options = options or Options()
-        self._clock = clock or SystemClock()
+        self.clock = clock or SystemClock()
         self._children: dict[str, Child] = {}
-        self._ports = choose_ports(self._options.api_port)
+        self._ports = flags.Ports(*free_ports(len(fields(flags.Ports))))
         self.url = flags.loopback_url(self._ports.api)
         self.etcd_url = flags.loopback_url(self._ports.etcd_client)
 
@@ -149,7 +131,7 @@ class RealCluster:
 
     async def start(self) -> None:
         """Start etcd and the API server and return when the API answers."""
-        self._files = prepare_files(self.run_folder, self._clock.now())
+        self._files = prepare_files(self.run_folder, self.clock.now())
         self._admin = self.issue_client(ADMIN, "kubernetes-admin", MASTERS)
         try:
             await self._start_etcd()
@@ -187,75 +169,14 @@ class RealCluster:
 
     def issue_client(self, name: str, user: str, *groups: str) -> Client:
         """Credentials for a user of these groups, as files under this name in the run folder."""
-        return self._files.write_client(name, user, groups, self.url, self._clock.now())
+        return self._files.write_client(name, user, groups, self.url, self.clock.now())
 
     def check(self) -> None:
         """Raise when a program ended by itself; the sentence names it."""
         for child in self._children.values():
             refuse_ended(child)
 
-    async def stop_program(self, name: str, grace_s: float = STOP_GRACE_S) -> None:
-        """End one program, as in an outage; `start_api_server` and its like bring it back at the same address."""
-        if child := self._children.pop(name, None):
-            await child.stop(grace_s)
-
-    async def start_api_server(self) -> None:
-        of_api = flags.api_server_flags(
-            self.run_folder,
-            self._files.trust,
-            self._ports,
-            with_controller_manager=self._options.with_controller_manager,
-        )
-        # The default namespace is made after the server calls itself ready.
-        probes = (f"{self.url}/readyz", f"{self.url}/api/v1/namespaces/default")
-        await self._run(API_SERVER, [*of_api, *self._options.api_server_flags], probes)
-
-    async def start_controller_manager(self) -> None:
-        client = self.issue_client("controller-manager", "system:kube-controller-manager")
-        of_manager = flags.controller_manager_flags(client.kubeconfig, self._files.trust, self._ports)
-        # It calls itself healthy before its controllers run; the first ServiceAccount is the work of one.
-        first_work = f"{self.url}/api/v1/namespaces/default/serviceaccounts/default"
-        probes = (f"{flags.loopback_url(self._ports.controller_manager)}/healthz", first_work)
-        await self._run(CONTROLLER_MANAGER, of_manager, probes)
-
-    async def start_scheduler(self) -> None:
-        client = self.issue_client("scheduler", "system:kube-scheduler")
-        probe = f"{flags.loopback_url(self._ports.scheduler)}/healthz"
-        await self._run(SCHEDULER, flags.scheduler_flags(client.kubeconfig, self._files.trust, self._ports), (probe,))
-
-    async def start_cluster_api(self) -> None:
-        """Install Cluster API's CRDs and start its core manager."""
-        if not (self.programs / CRDS).is_dir():
-            raise BadInput(f"{self.programs / CRDS} is missing; it holds the CRDs that {CLUSTER_API} needs")
-        await asyncio.to_thread(self.kubectl, "apply", "--server-side", "--filename", str(self.programs / CRDS))
-        await asyncio.to_thread(self.kubectl, "wait", "--for=condition=Established", "--filename", str(self.programs / CRDS))
-        client = self.issue_client("cluster-api", "cluster-api-core", MASTERS)
-        of_manager = flags.cluster_api_flags(client.kubeconfig, self._files.webhook_certificates, self._ports)
-        probe = f"http://{flags.LOOPBACK}:{self._ports.cluster_api_health}/readyz"
-        # It reads who it is from the variables that a Deployment would set.
-        pod = {"POD_NAMESPACE": "default", "POD_NAME": CLUSTER_API, "POD_UID": CLUSTER_API}
-        await self._run(CLUSTER_API, of_manager, (probe,), pod)
-
-    def kubectl(self, *arguments: str) -> str:
-        """What kubectl of the same version prints when an administrator runs it on this cluster."""
-        # A cache in the run folder: the person's own kubectl must not learn of this cluster's kinds.
-        ours = [f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.run_folder / 'kubectl-cache'}"]
-        command = [str(self.programs / KUBECTL), *ours, *arguments]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=KUBECTL_TIMEOUT_S)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise ControlPlaneFault(f"kubectl {arguments[0]} cannot be run: {error}") from None
-        if done.returncode != 0:
-            raise ControlPlaneFault(f"kubectl {arguments[0]} failed: {' '.join(done.stderr.split())}")
-        return done.stdout
-
-    async def _start_etcd(self) -> None:
-        trust = self._files.trust
-        of_etcd = flags.etcd_flags(self._files.etcd_data, trust, self._ports, durable=self._options.durable)
-        probe = f"{self.etcd_url}/health"
-        await self._run(ETCD, [*of_etcd, *self._options.etcd_flags], (probe,))
-
-    async def _run(
+    async def start_program(
         self, program: str, arguments: list[str], probes: tuple[str, ...], environment: Mapping[str, str] | None = None
     ) -> None:
         """Start a program that does not run yet and wait until it answers; one that does not answer is stopped again."""
@@ -272,16 +193,32 @@ class RealCluster:
             await self.stop_program(program)
             raise
 
+    async def stop_program(self, name: str, grace_s: float = STOP_GRACE_S) -> None:
+        """End one program, as in an outage; `start_api_server` and its like bring it back at the same address."""
+        if child := self._children.pop(name, None):
+            await child.stop(grace_s)
 
-def choose_ports(api_port: int = 0) -> flags.Ports:
+    async def start_api_server(self) -> None:
+        of_api = flags.api_server_flags(
+            self.run_folder,
+            self._files.trust,
+            self._ports,
+            with_controller_manager=self._options.with_controller_manager,
+        )
+        # The default namespace is made after the server calls itself ready.
+        probes = (f"{self.url}/readyz", f"{self.url}/api/v1/namespaces/default")
+        await self.start_program(API_SERVER, of_api, probes)
+
+    async def _start_etcd(self) -> None:
+        trust = self._files.trust
+        of_etcd = flags.etcd_flags(self._files.etcd_data, trust, self._ports, durable=self._options.durable)
+        await self.start_program(ETCD, of_etcd, (f"{self.etcd_url}/health",))
+
+
+def free_ports(count: int) -> list[int]:
     """Free loopback ports; all are held until all are known, so no two are the same."""
-    names = [port.name for port in fields(flags.Ports) if port.name != "api" or api_port == 0]
     with ExitStack() as held:
-        taken = {name: held.enter_context(_free_socket()).getsockname()[1] for name in names}
-    return flags.Ports(**{"api": api_port, **taken})
-
-
-def _free_socket() -> socket.socket:
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    found.bind((flags.LOOPBACK, 0))
-    return found
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind((flags.LOOPBACK, 0))
+        return [one.getsockname()[1] for one in sockets]

@@ -1,6 +1,6 @@
-"""The command lines of etcd, the API server and the controllers around them.
+"""The command lines of etcd and the API server.
 
-Plain values in, lists of flags out; `binaries.py` starts the programs with them. Everything listens on loopback and asks for
+Plain values in, lists of flags out; `cluster.py` starts the programs with them. Everything listens on loopback and asks for
 a certificate: on a shared machine another user must not be able to read or write the cluster's data. Secrets are named by
 their files, never by value, because every user of a machine can read a command line.
 """
@@ -13,8 +13,6 @@ from applecart.embedded.trust.pki import PairFiles
 LOOPBACK = "127.0.0.1"
 SERVICE_ADDRESSES = "10.96.0.0/16"  # the range kubeadm uses; nothing routes it, Services only need addresses
 TOKEN_ISSUER = "https://kubernetes.default.svc"  # the issuer kubeadm uses, so tokens look alike everywhere
-# Cluster API rewrites stored objects of old versions at start; a fresh cluster has none, and it waits for webhooks.
-NO_MIGRATION = "--skip-crd-migration-phases=StorageVersionMigration,CleanupManagedFields"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +35,6 @@ class Ports:
     api: int
     etcd_client: int
     etcd_peer: int
-    controller_manager: int
-    scheduler: int
-    cluster_api_health: int
-    cluster_api_webhook: int
-    cluster_api_diagnostics: int
 
 
 def loopback_url(port: int) -> str:
@@ -98,44 +91,4 @@ def api_server_flags(run_folder: Path, trust: Trust, ports: Ports, *, with_contr
         "--kubelet-preferred-address-types=InternalIP,Hostname",
         # A loopback address is refused in Endpoints, so the reconciler of the kubernetes Service could only complain.
         "--endpoint-reconciler-type=none",
-    ]
-
-
-def controller_manager_flags(kubeconfig: Path, trust: Trust, ports: Ports) -> list[str]:
-    return [
-        *_controller_flags(kubeconfig, trust, ports.controller_manager),
-        f"--service-account-private-key-file={trust.token_keys.key}",
-        f"--root-ca-file={trust.authority.certificate}",
-        f"--cluster-signing-cert-file={trust.authority.certificate}",
-        f"--cluster-signing-key-file={trust.authority.key}",
-        "--use-service-account-credentials=true",
-    ]
-
-
-def scheduler_flags(kubeconfig: Path, trust: Trust, ports: Ports) -> list[str]:
-    return _controller_flags(kubeconfig, trust, ports.scheduler)
-
-
-def cluster_api_flags(kubeconfig: Path, webhook_certificates: Path, ports: Ports) -> list[str]:
-    return [
-        f"--kubeconfig={kubeconfig}",
-        f"--webhook-cert-dir={webhook_certificates}",
-        f"--webhook-port={ports.cluster_api_webhook}",
-        f"--health-addr={LOOPBACK}:{ports.cluster_api_health}",
-        f"--diagnostics-address={LOOPBACK}:{ports.cluster_api_diagnostics}",
-        "--insecure-diagnostics",
-        NO_MIGRATION,
-    ]
-
-
-def _controller_flags(kubeconfig: Path, trust: Trust, port: int) -> list[str]:
-    return [
-        f"--kubeconfig={kubeconfig}",
-        f"--authentication-kubeconfig={kubeconfig}",
-        f"--authorization-kubeconfig={kubeconfig}",
-        f"--bind-address={LOOPBACK}",
-        f"--secure-port={port}",
-        f"--tls-cert-file={trust.server.certificate}",
-        f"--tls-private-key-file={trust.server.key}",
-        "--leader-elect=false",  # there is only this one
     ]

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from applecart.clock import Clock
-from applecart.embedded.binaries import flags
-from applecart.embedded.binaries.cluster import CONTROLLER_MANAGER, Options, RealCluster
+from applecart.embedded.binaries.cluster import Options
 from applecart.embedded.controllers.node_lifecycle.heartbeats import Timing
 from applecart.embedded.controllers.node_lifecycle.monitor import add_node_lifecycle
 from applecart.kube.client import Client
@@ -18,6 +17,7 @@ from tests.embedded.controllers.node_lifecycle.conftest import World
 from tests.embedded.controllers.node_lifecycle.fleet import Fleet
 from tests.embedded.controllers.node_lifecycle.scenarios import SCENARIOS, Scenario
 from tests.embedded.controllers.stages import run_alone
+from tests.kubernetes.cluster import CONTROLLER_MANAGER, FullCluster
 
 OURS = "ours"
 REAL = "kube-controller-manager"
@@ -51,22 +51,19 @@ async def our_lifecycle(client: Client, clock: Clock) -> AsyncIterator[None]:
 
 
 @pytest.fixture(scope="module")
-def cluster_of_scenarios(kube_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+def cluster_of_scenarios(kube_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FullCluster]:
     """One of its own: a scenario judges by all nodes of the cluster."""
-    cluster = RealCluster(kube_programs, tmp_path_factory.mktemp("lifecycle"), Options(durable=False))
+    cluster = FullCluster(kube_programs, tmp_path_factory.mktemp("lifecycle"), Options(durable=False))
     asyncio.run(cluster.start())
     yield cluster
     asyncio.run(cluster.stop())
 
 
 @pytest.fixture(scope="module", params=[OURS, REAL])
-def lifecycle(request: pytest.FixtureRequest, cluster_of_scenarios: RealCluster) -> Iterator[str]:
+def lifecycle(request: pytest.FixtureRequest, cluster_of_scenarios: FullCluster) -> Iterator[str]:
     """Who keeps the nodes; never both at once."""
     if request.param == REAL:
-        original = flags.controller_manager_flags
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(flags, "controller_manager_flags", lambda *known: [*original(*known), *QUICK_FLAGS])
-            asyncio.run(cluster_of_scenarios.start_controller_manager())
+        asyncio.run(cluster_of_scenarios.start_controller_manager(*QUICK_FLAGS))
     yield request.param
     asyncio.run(cluster_of_scenarios.stop_program(CONTROLLER_MANAGER))
 
@@ -74,7 +71,7 @@ def lifecycle(request: pytest.FixtureRequest, cluster_of_scenarios: RealCluster)
 @pytest.mark.kubernetes
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
 async def test_on_kubernetes_both_play(
-    lifecycle: str, cluster_of_scenarios: RealCluster, scenario: Scenario, clock: Clock
+    lifecycle: str, cluster_of_scenarios: FullCluster, scenario: Scenario, clock: Clock
 ) -> None:
     client = Client(connect(str(cluster_of_scenarios.kubeconfig), None, clock, environ={}), clock)
     who = our_lifecycle(client, clock) if lifecycle == OURS else nullcontext()

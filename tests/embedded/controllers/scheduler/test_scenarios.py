@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from applecart.clock import Clock
-from applecart.embedded.binaries.cluster import SCHEDULER, Options, RealCluster
+from applecart.embedded.binaries.cluster import Options
 from applecart.embedded.controllers.scheduler.scheduler import Scheduler
 from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
@@ -16,6 +16,7 @@ from applecart.kube.connect import connect
 from tests.embedded.controllers.scheduler.scenarios import SCENARIOS, Scenario
 from tests.embedded.controllers.scheduler.stage import stage
 from tests.embedded.controllers.stages import run_alone
+from tests.kubernetes.cluster import SCHEDULER, FullCluster
 
 OURS = "ours"
 REAL = "kube-scheduler"
@@ -43,16 +44,16 @@ async def test_in_memory_our_scheduler_plays(scenario: Scenario, running: Runnin
 
 
 @pytest.fixture(scope="module")
-def cluster_of_scenarios(kube_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+def cluster_of_scenarios(kube_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FullCluster]:
     """One of its own: a scenario counts all nodes of the cluster."""
-    cluster = RealCluster(kube_programs, tmp_path_factory.mktemp("scheduled"), Options(durable=False))
+    cluster = FullCluster(kube_programs, tmp_path_factory.mktemp("scheduled"), Options(durable=False))
     asyncio.run(cluster.start())
     yield cluster
     asyncio.run(cluster.stop())
 
 
 @pytest.fixture(scope="module", params=[OURS, REAL])
-def scheduler(request: pytest.FixtureRequest, cluster_of_scenarios: RealCluster) -> Iterator[str]:
+def scheduler(request: pytest.FixtureRequest, cluster_of_scenarios: FullCluster) -> Iterator[str]:
     """Who schedules; never both at once."""
     if request.param == REAL:
         request.getfixturevalue("words_of_the_default_minor")
@@ -64,7 +65,7 @@ def scheduler(request: pytest.FixtureRequest, cluster_of_scenarios: RealCluster)
 @pytest.mark.kubernetes
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=name_of)
 async def test_on_kubernetes_both_schedulers_play(
-    scheduler: str, cluster_of_scenarios: RealCluster, scenario: Scenario, clock: Clock
+    scheduler: str, cluster_of_scenarios: FullCluster, scenario: Scenario, clock: Clock
 ) -> None:
     client = Client(connect(str(cluster_of_scenarios.kubeconfig), None, clock, environ={}), clock)
     who = our_scheduler(client, clock) if scheduler == OURS else nullcontext()

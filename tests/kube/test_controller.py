@@ -18,7 +18,7 @@ from applecart.embedded.server.server import RunningApi
 from applecart.errors import BadInput, Transient
 from applecart.kube.cache import Change
 from applecart.kube.client import Client
-from applecart.kube.controller import DONE, WAIT, Controller, Outcome, Result, again_in, appeared_or_went, beyond_status
+from applecart.kube.controller import DONE, WAIT, Controller, Outcome, Result, again_in, beyond_status
 from applecart.kube.errors import Conflict, Status
 from applecart.kube.informer import Informer
 from applecart.kube.patch import Merge
@@ -53,7 +53,6 @@ def change(old: ConfigMap | None, new: ConfigMap | None) -> Change[ConfigMap]:
 )
 def test_whatever_a_decision_may_depend_on_is_beyond_the_status(new: ConfigMap) -> None:
     assert beyond_status(change(OLD, new))
-    assert not appeared_or_went(change(OLD, new))
 
 
 def test_data_of_a_kind_without_a_status_is_beyond_it() -> None:
@@ -73,7 +72,6 @@ def test_a_new_revision_alone_is_a_status() -> None:
 def test_an_object_that_appears_or_goes_is_never_spared() -> None:
     for each in (change(None, OLD), change(OLD, None)):
         assert beyond_status(each)
-        assert appeared_or_went(each)
 
 
 class Heard:
@@ -329,15 +327,6 @@ async def test_a_reconcile_that_swallows_its_cancellation_cannot_keep_the_contro
     assert task.done()
 
 
-async def test_a_queue_that_is_shut_down_ends_the_controller(clock: Clock) -> None:
-    bench = Bench(clock, always(DONE), workers=3)
-    for key in "abcde":
-        bench.queue.add(key)
-    bench.queue.shut_down(drain=True)
-    await asyncio.wait_for(bench.controller.run(), 1)
-    assert len(bench.heard.outcomes) == 5
-
-
 async def test_as_many_keys_are_worked_on_at_once_as_there_are_workers(clock: Clock) -> None:
     async def script(_key: str) -> Result:
         await elapse(10)
@@ -439,7 +428,7 @@ async def test_one_object_may_wake_many_keys(running: RunningApi, clock: Clock) 
 
 async def test_a_predicate_spares_changes(running: RunningApi, clock: Clock) -> None:
     fed = Fed(running, clock)
-    fed.controller.watch(fed.informer, when=appeared_or_went)
+    fed.controller.watch(fed.informer, when=lambda change: change.old is None or change.new is None)
     key = Key("test", "a")
     async with fed.running():
         assert await fed.seen_after(fed.client.create(config("a"))) == [key]

@@ -1,7 +1,6 @@
 """One worker per key, nothing lost, nothing doubled, in the right order, at the right time."""
 
 import asyncio
-from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +10,7 @@ from applecart.clock import Clock, VirtualClock, run_virtual
 from applecart.errors import BadInput, Transient
 from applecart.kube.backoff import Backoff, Failure, FailureBackoffs
 from applecart.kube.errors import Conflict, Status
-from applecart.kube.workqueue import SPARED_GHOSTS, KeyedHeap, QueueClosed, WorkQueue
+from applecart.kube.workqueue import SPARED_GHOSTS, KeyedHeap, WorkQueue
 from tests.virtual_time import elapse
 
 CONFLICT = Conflict(Status(), "PATCH /pods/a")
@@ -227,57 +226,6 @@ async def test_retries_wait_longer_each_time_until_the_key_is_well(clock: Clock)
 
 async def test_the_class_of_the_error_sets_the_pace(queue: WorkQueue[str]) -> None:
     assert queue.retry("a", CONFLICT) < queue.retry("b", Transient("down")) < queue.retry("c", BadInput("spec.os"))
-
-
-async def test_the_next_attempt_of_a_failed_key_can_be_shown(queue: WorkQueue[str], clock: Clock) -> None:
-    wait_s = queue.retry("a", Transient("down"))
-    at = queue.next_attempt_at("a")
-    assert at is not None
-    assert abs(at - clock.now() - timedelta(seconds=wait_s)) < timedelta(milliseconds=1)
-    assert queue.next_attempt_at("b") is None
-
-
-async def test_a_drained_queue_hands_out_what_is_ready_then_ends_its_workers(queue: WorkQueue[str]) -> None:
-    queue.add("a")
-    queue.add("b")
-    queue.add_after("later", 10)
-    assert await queue.get() == "a"
-    queue.add("a")
-    queue.shut_down(drain=True)
-    queue.add("c")  # too late
-    assert await queue.get() == "b"
-    waiting = asyncio.create_task(queue.get())
-    await asyncio.sleep(0)
-    queue.done("b")
-    queue.done("a")
-    assert await waiting == "a"  # it was wanted again before the shutdown
-    queue.done("a")
-    with pytest.raises(QueueClosed):
-        await queue.get()
-    await queue.idle()
-
-
-async def test_a_queue_shut_down_without_draining_drops_everything_and_wakes_every_getter(queue: WorkQueue[str]) -> None:
-    getters = [asyncio.create_task(queue.get()) for _ in range(3)]
-    await asyncio.sleep(0)
-    queue.shut_down(drain=False)
-    results = await asyncio.gather(*getters, return_exceptions=True)
-    assert all(isinstance(result, QueueClosed) for result in results)
-    await elapse(100)
-    assert (len(queue), queue.delayed_count) == (0, 0)
-
-
-async def test_idle_means_nothing_ready_and_nobody_at_work(queue: WorkQueue[str]) -> None:
-    await queue.idle()
-    queue.add("a")
-    idle = asyncio.create_task(queue.idle())
-    await queue.get()
-    queue.add("a")
-    queue.done("a")
-    await elapse(1)
-    assert not idle.done()
-    await taken(queue, 1)
-    await asyncio.wait_for(idle, 1)
 
 
 async def test_ages_tell_how_long_the_oldest_key_waits_and_the_longest_work_runs(queue: WorkQueue[str]) -> None:

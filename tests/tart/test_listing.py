@@ -46,7 +46,7 @@ def test_an_older_version_says_size_on_disk_and_no_access_time() -> None:
 
 def test_fields_nobody_knows_and_escaped_slashes_do_no_harm() -> None:
     [vm] = parse_list(b'[{"Name": "ghcr.io\\/x\\/y@sha256:ab", "Source": "OCI", "Colour": {"deep": [1]}}]')
-    assert (vm.name, vm.is_local, vm.is_running, vm.state) == ("ghcr.io/x/y@sha256:ab", False, False, "stopped")
+    assert (vm.name, vm.is_running, vm.state) == ("ghcr.io/x/y@sha256:ab", False, "stopped")
 
 
 def test_get_tells_what_the_vm_is() -> None:

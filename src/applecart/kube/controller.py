@@ -26,7 +26,7 @@ from applecart.kube.backoff import failure_of
 from applecart.kube.cache import Change
 from applecart.kube.informer import Informer
 from applecart.kube.own_writes import OwnWrites
-from applecart.kube.workqueue import QueueClosed, WorkQueue
+from applecart.kube.workqueue import WorkQueue
 from applecart.observe.logs import logger
 
 K = TypeVar("K", bound=Object)
@@ -76,10 +76,6 @@ def beyond_status(change: Change[K]) -> bool:
     if _wanted(change.old.metadata) != _wanted(change.new.metadata):
         return True
     return any(getattr(change.old, name) != getattr(change.new, name) for name in _compared(type(change.new)))
-
-
-def appeared_or_went(change: Change[K]) -> bool:
-    return change.old is None or change.new is None
 
 
 @cache
@@ -176,7 +172,7 @@ class Controller(Generic[H]):
             self.own_writes.read_from(informer)
 
     async def run(self) -> None:
-        """Work until cancelled or until the queue is shut down; running reconciles have ended when this returns."""
+        """Work until cancelled; running reconciles have ended when this returns."""
         for informer in self._sources:
             await informer.synced()
         async with asyncio.TaskGroup() as group:
@@ -185,10 +181,7 @@ class Controller(Generic[H]):
 
     async def _work(self) -> None:
         while not is_being_cancelled():  # a reconcile may have swallowed the cancellation that was meant for us
-            try:
-                key = await self.queue.get()
-            except QueueClosed:
-                return
+            key = await self.queue.get()
             began = self._clock.monotonic()
             try:
                 outcome = await self._work_on(key)

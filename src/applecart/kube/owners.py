@@ -24,9 +24,5 @@ def owner_reference(owner: Object, *, controller: bool = True) -> OwnerReference
     )
 
 
-def is_controlled_by(obj: Object, owner: Object) -> bool:
-    return obj.controller is not None and obj.controller.uid == owner.uid
-
-
 def is_owned_by(obj: Object, owner: Object) -> bool:
     return any(reference.uid == owner.uid for reference in obj.metadata.owner_references)

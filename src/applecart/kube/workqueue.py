@@ -12,11 +12,9 @@ import heapq
 from collections import deque
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
-from datetime import datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
 from applecart.clock import Clock
-from applecart.errors import ApplecartError
 from applecart.kube.backoff import Failure, FailureBackoffs, failure_of, requeue_after_s
 
 H = TypeVar("H", bound=Hashable)
@@ -67,10 +65,6 @@ class KeyedHeap(Generic[H]):
         del self._places[key]
         return key
 
-    def clear(self) -> None:
-        self._entries.clear()
-        self._places.clear()
-
     def _is_ghost(self, entry: tuple[float, int, H]) -> bool:
         return self._places.get(entry[2]) != entry[:2]
 
@@ -82,10 +76,6 @@ class KeyedHeap(Generic[H]):
         if len(self._entries) > 2 * len(self._places) + SPARED_GHOSTS:
             self._entries = [entry for entry in self._entries if not self._is_ghost(entry)]
             heapq.heapify(self._entries)
-
-
-class QueueClosed(ApplecartError):
-    """The queue was shut down and has nothing more to give."""
 
 
 class QueueObserver(Protocol):
@@ -123,8 +113,6 @@ class WorkQueue(Generic[H]):
         self._getters: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = 0.0
-        self._closed = False
-        self._idle_waiters: list[asyncio.Future[None]] = []
 
     # Asking for work
 
@@ -134,8 +122,6 @@ class WorkQueue(Generic[H]):
         Without `ends_backoff` a key that failed keeps its distance. That is for changes a reconcile may have caused itself: a
         failure that is written into a status is a change too, and would wake the key at once, again and again.
         """
-        if self._closed:
-            return
         if self._observer:
             self._observer.added()
         if key in self._backing_off and not ends_backoff:
@@ -149,8 +135,6 @@ class WorkQueue(Generic[H]):
 
     def add_after(self, key: H, delay_s: float, priority: int = 0) -> None:
         """Work on the key in so many seconds, or earlier when something else asks for it."""
-        if self._closed:
-            return
         if delay_s <= 0:
             self.add(key, priority)
             return
@@ -185,10 +169,8 @@ class WorkQueue(Generic[H]):
     # Working
 
     async def get(self) -> H:
-        """The next key, which is then this worker's alone until `done`. Raises `QueueClosed` after a shutdown."""
+        """The next key, which is then this worker's alone until `done`."""
         while not self._ready:
-            if self._closed and not self._again:
-                raise QueueClosed("the work queue is shut down")
             getter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._getters.append(getter)
             try:
@@ -217,38 +199,6 @@ class WorkQueue(Generic[H]):
         if again := self._again.pop(key, None):
             priority, since = again
             self._make_ready(key, priority, since)
-        elif self._closed and not self._ready and not self._again:
-            self._wake_all_getters()
-        if not self._running and not self._ready:
-            waiters, self._idle_waiters = self._idle_waiters, []
-            for waiter in waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
-
-    # Stopping
-
-    def shut_down(self, *, drain: bool) -> None:
-        """Take nothing more. Drained, what is ready is still handed out; else it is dropped. Delayed keys always are."""
-        self._closed = True
-        self._delayed.clear()
-        self._backing_off.clear()
-        self._priority_when_due.clear()
-        if self._timer:
-            self._timer.cancel()
-            self._timer = None
-        if not drain:
-            self._ready.clear()
-            self._ready_since.clear()
-            self._again.clear()
-        if not self._ready and not self._again:
-            self._wake_all_getters()
-
-    async def idle(self) -> None:
-        """Wait until nothing is ready and nobody works; delayed keys do not count."""
-        while self._running or self._ready:
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._idle_waiters.append(waiter)
-            await waiter
 
     # Looking
 
@@ -263,11 +213,6 @@ class WorkQueue(Generic[H]):
     def failures(self, key: H) -> int:
         """How often the key failed in a row."""
         return self._failures.get(key, 0)
-
-    def next_attempt_at(self, key: H) -> datetime | None:
-        """When a delayed key becomes ready, for a status that tells a person; None when it is not delayed (I10)."""
-        due = self._delayed.order_of(key)
-        return None if due is None else self._clock.now() + timedelta(seconds=due - self._clock.monotonic())
 
     def oldest_waiting_s(self) -> float:
         """How long the longest waiting ready key has waited; 0 when none does."""
@@ -325,7 +270,3 @@ class WorkQueue(Generic[H]):
             if not getter.done():
                 getter.set_result(None)
                 return
-
-    def _wake_all_getters(self) -> None:
-        while self._getters:
-            self._wake_getter()

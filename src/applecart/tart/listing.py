@@ -28,10 +28,6 @@ class ListedVm(msgspec.Struct, frozen=True):
     state: str
     used_at: datetime | None
 
-    @property
-    def is_local(self) -> bool:
-        return self.source == LOCAL
-
 
 class VmInfo(msgspec.Struct, frozen=True):
     os: str

@@ -17,7 +17,6 @@ from applecart.secrets import Secret
 HOST_VARIABLE: Final = "TART_REGISTRY_HOSTNAME"
 USER_VARIABLE: Final = "TART_REGISTRY_USERNAME"
 PASSWORD_VARIABLE: Final = "TART_REGISTRY_PASSWORD"
-DOCKER_CONFIG_KEY: Final = ".dockerconfigjson"  # the key inside the Secret
 
 
 class RegistryLogin:

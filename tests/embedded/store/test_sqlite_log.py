@@ -150,20 +150,6 @@ async def test_a_full_disk_fails_what_waits_and_everything_after_and_loses_nothi
     await store.aclose()
 
 
-async def test_a_backup_taken_under_way_opens_as_a_store(tmp_path: Path) -> None:
-    store, log = open_store(tmp_path)
-    await put(store, "configmaps", "a", b"{}")
-    copy = tmp_path / "copy"
-    copy.mkdir()
-    await log.backup(copy / "store.db")
-    await put(store, "configmaps", "b", b"{}")
-    await store.aclose()
-    (copy / "secrets.key").write_bytes((tmp_path / "secrets.key").read_bytes())
-    store, _ = open_store(copy)
-    assert [one.key.name for one in store.table("configmaps").records()] == ["a"]
-    await store.aclose()
-
-
 async def test_checkpoints_empty_the_write_ahead_log(tmp_path: Path) -> None:
     store, log = open_store(tmp_path)
     for number in range(300):

@@ -9,8 +9,9 @@ import pytest
 
 from applecart.clock import Clock
 from applecart.kubelet.cache import walk
-from applecart.kubelet.cache.digest import EMPTY_DIGEST, inventory
+from applecart.kubelet.cache.digest import inventory
 from applecart.kubelet.cache.walk import TooMuchToMeasure, Walk, walked
+from tests.kubelet.cache.test_digest import EMPTY_DIGEST
 
 CAS = "CompilationCache.noindex"
 

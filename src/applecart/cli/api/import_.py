@@ -30,7 +30,6 @@ from applecart.kube.transport import Request
 
 SERVED_WITHIN_S = 30.0  # a new kind is served within a second; a busy server may take longer
 POLL_S = 0.1
-CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 _encode = msgspec.json.Encoder().encode
 
 

@@ -6,7 +6,6 @@ same thread in small steps, so that it never holds a lock the writer needs. A co
 """
 
 import asyncio
-import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -115,10 +114,6 @@ class SqliteLog:
     def wal_bytes(self) -> int:
         wal = self._file.with_name(f"{self._file.name}-wal")
         return wal.stat().st_size if wal.exists() else 0
-
-    async def backup(self, target: Path) -> None:
-        """A consistent copy, taken while the server runs."""
-        await asyncio.to_thread(self._backup, target)
 
     async def aclose(self) -> None:
         if self._writer is None:
@@ -257,15 +252,6 @@ class SqliteLog:
         database = connect(self._file)
         try:
             database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-        finally:
-            database.close()
-
-    def _backup(self, target: Path) -> None:
-        database = connect(self._file)
-        try:
-            database.execute("VACUUM INTO ?", (str(target),))
-        except sqlite3.Error as error:
-            raise StoreFailed(f"the backup to {target} failed ({error})") from None
         finally:
             database.close()
 

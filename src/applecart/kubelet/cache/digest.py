@@ -17,7 +17,6 @@ from applecart.kubelet.cache.walk import Walk
 BINARY_FOLDERS = (b"Binaries", b"Manifests", b"ProjectDescriptionHelpers", b"Plugins")
 CAS_FOLDER = b"CompilationCache.noindex"
 CAS_PREFIX = b"~cas/"
-EMPTY_DIGEST = "da39a3ee5e6b4b0d3255bfef95601890afd80709"
 
 
 class Inventory(msgspec.Struct, frozen=True):

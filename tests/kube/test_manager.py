@@ -15,10 +15,12 @@ from applecart.api.pods import Pod
 from applecart.clock import Clock
 from applecart.embedded.server.server import RunningApi
 from applecart.errors import ControlPlaneFault
+from applecart.kube.background import RESTART, TASK_DOWN, WELL_AFTER_S
 from applecart.kube.client import Client
 from applecart.kube.controller import DONE, Result
+from applecart.kube.election import Election
 from applecart.kube.informer import Informer
-from applecart.kube.manager import RESTART, TASK_DOWN, WELL_AFTER_S, Manager
+from applecart.kube.manager import Manager
 from applecart.kube.metadata_only import metadata_kind
 from applecart.kube.transport import NotLeading
 from tests.kube.faults import FaultyTransport, Refused, always
@@ -81,7 +83,7 @@ async def test_a_task_that_ends_is_started_again_ever_later_and_the_others_go_on
     async with at_work(manager):
         await elapse(1.1)
         assert [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR] == [
-            "a task of the manager ended, starting it again"
+            "a background task ended, starting it again"
         ]
         assert (manager.not_ready() or "").startswith("failing is down")
         assert [waiting.wait for waiting in manager.ages.oldest(1)] == [TASK_DOWN]
@@ -90,6 +92,19 @@ async def test_a_task_that_ends_is_started_again_ever_later_and_the_others_go_on
     assert failing.pauses_s[0] <= RESTART.first_s
     assert all(RESTART.longest_s / 2 <= pause_s <= RESTART.longest_s for pause_s in failing.pauses_s[8:])
     assert len(well.started_at_s) == 1
+
+
+async def test_an_election_that_is_down_is_told(running: RunningApi, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was restarted and logged, but nobody who asked whether the manager is ready heard of it."""
+
+    async def broken(self: Election, work: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(Election, "lead", broken)
+    manager = Manager(Client(running.transport(), clock), lease=LEASE, identity="one")
+    async with at_work(manager):
+        await elapse(0.1)
+        assert manager.not_ready() == f"election on {LEASE} is down and will be started again: RuntimeError: a bug"
 
 
 async def test_a_task_that_ran_well_for_long_is_started_again_soon(manager: Manager, clock: Clock) -> None:

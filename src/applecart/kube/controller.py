@@ -22,6 +22,7 @@ import msgspec
 from applecart.api.meta import Key, Object, ObjectMeta
 from applecart.clock import Clock
 from applecart.errors import ApplecartError, DeadlineExceeded
+from applecart.kube.background import StrayCancellation, is_being_cancelled
 from applecart.kube.backoff import failure_of
 from applecart.kube.cache import Change
 from applecart.kube.informer import Informer
@@ -97,10 +98,6 @@ def _wanted(metadata: ObjectMeta) -> tuple[object, ...]:
 
 class Overrun(DeadlineExceeded):
     """A reconcile did not end within its deadline and was cancelled."""
-
-
-class StrayCancellation(Exception):
-    """A reconcile ended as cancelled although nobody cancelled it: something it awaited was."""
 
 
 class ControllerObserver(Protocol):
@@ -262,8 +259,3 @@ def _at_most_one(key_of: Callable[[K], H | None]) -> Callable[[K], Iterable[H]]:
         return () if key is None else (key,)
 
     return keys
-
-
-def is_being_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

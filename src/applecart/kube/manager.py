@@ -4,8 +4,7 @@ A controller asks it for informers (shared: one watch per kind and scope, howeve
 loop around its reconcile, which reads its own writes and is measured. With a Lease only one of several processes works: the
 others keep their caches warm, and writes of one that lost the Lease without noticing are refused before they are sent.
 
-Whatever runs here is started again when it raises or ends, after a while that grows, and the others never notice: it is logged,
-counted (`applecart_task_restarts_total`) and told by `not_ready`. Knows nothing of what the controllers do.
+Whatever runs here goes on, or says why not (`background.py`), also by `not_ready`. Knows nothing of what the controllers do.
 """
 
 from __future__ import annotations
@@ -14,13 +13,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
-
 from applecart.api.meta import Key, Object, Resource
-from applecart.kube.backoff import Backoff, FailureBackoffs
+from applecart.kube.background import TASK_DOWN, Background, Task, Work
+from applecart.kube.backoff import FailureBackoffs
 from applecart.kube.cache import IndexFunction
 from applecart.kube.client import Client
-from applecart.kube.controller import DEADLINE_S, Controller, StrayCancellation, is_being_cancelled
+from applecart.kube.controller import DEADLINE_S, Controller
 from applecart.kube.election import Election
 from applecart.kube.events import Recorder
 from applecart.kube.informer import Handler, Informer, Tuning
@@ -29,7 +27,6 @@ from applecart.kube.own_writes import OwnWrites
 from applecart.kube.runtime_metrics import ControllerMetrics, ElectionMetrics, RecorderMetrics, measured_queue
 from applecart.kube.transport import FencedTransport
 from applecart.observe.ages import Ages
-from applecart.observe.logs import logger
 from applecart.observe.metrics import Family, Metrics
 
 if TYPE_CHECKING:
@@ -37,22 +34,6 @@ if TYPE_CHECKING:
 
 H = TypeVar("H", bound=Hashable)
 K = TypeVar("K", bound=Object)
-Work = Callable[[], Awaitable[None]]
-
-RESTART = Backoff(first_s=1.0, longest_s=60.0)  # a task fails as a whole only by a bug of ours: it must not become load
-WELL_AFTER_S = 300.0  # one that ran so long is taken for well again
-TASK_DOWN = "task down"  # the class of waiting in `Ages`
-
-log = logger(__name__)
-
-
-class Task(msgspec.Struct):
-    """Something that runs until it is cancelled."""
-
-    name: str
-    work: Work
-    down_because: str = ""
-    running: asyncio.Task[None] | None = None
 
 
 class Manager:
@@ -72,19 +53,18 @@ class Manager:
         self.ages = ages or Ages(self.clock, self.metrics, waits=(TASK_DOWN,))
         self._reader = client
         self._tuning = tuning
-        self._election: Election | None = None
         self.client = client  # for what controllers write
-        if lease is not None:
-            observer = ElectionMetrics(self.metrics, str(lease))
-            self._election = Election(client, lease, identity, self.clock, observer=observer)
-            self.client = Client(FencedTransport(client.transport, self._election.is_leader), self.clock)
         self._informers: dict[tuple[type[Object], str, str, str], Informer[Any]] = {}
         self._recorders: dict[str, Recorder] = {}
         self._own_writes: list[OwnWrites] = []
-        self._followers: dict[str, Task] = {}  # informers: they run whoever leads
-        self._workers: dict[str, Task] = {}
-        self._group: asyncio.TaskGroup | None = None
-        self._restarts = self.metrics.counter("applecart_task_restarts_total", "Times a task failed or ended.", ["task"])
+        self._followers = Background(self.clock, self.metrics, self.ages)  # informers: they run whoever leads
+        self._workers = Background(self.clock, self.metrics, self.ages)
+        self._elects = lease is not None
+        if lease is not None:
+            observer = ElectionMetrics(self.metrics, str(lease))
+            election = Election(client, lease, identity, self.clock, observer=observer)
+            self.client = Client(FencedTransport(client.transport, election.is_leader), self.clock)
+            self._followers.add(f"election on {lease}", lambda: election.lead(self._lead))
 
     # What a controller asks for
 
@@ -105,9 +85,7 @@ class Manager:
             informer = Informer(reader, kind, namespace, labels=labels, fields=fields, tuning=self._tuning)
             self._informers[scope] = informer
             self._measure(informer)
-            task = self._followers[_name_of(informer)] = Task(_name_of(informer), informer.run)
-            if self._group is not None:
-                self._start(self._group, task)
+            self._followers.add(_name_of(informer), informer.run)
         for name, function in (indexes or {}).items():
             informer.add_index(name, function)
         return informer
@@ -124,9 +102,7 @@ class Manager:
             return
         scope = next(scope for scope, known in self._informers.items() if known is informer)
         del self._informers[scope]
-        task = self._followers.pop(_name_of(informer))
-        if task.running is not None:
-            task.running.cancel()
+        self._followers.drop(_name_of(informer))
         for gauge in self._gauges():
             gauge.forget(informer.kind.resource.label, informer.scope)
 
@@ -175,72 +151,28 @@ class Manager:
 
     def background(self, name: str, work: Work) -> None:
         """Run this, while we lead, until the manager ends; again when it ends before."""
-        if name in self._workers:
-            raise ValueError(f"the manager runs a task {name!r} already; give this one a name of its own")
-        self._workers[name] = Task(name, work)
+        self._workers.add(name, work)
 
     # Running
 
     async def run(self) -> None:
         """Everything, until cancelled."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                self._group = group
-                for task in list(self._followers.values()):
-                    self._start(group, task)
-                if self._election is None:
-                    group.create_task(self._work())
-                else:
-                    election = self._election
-                    self._start(group, Task(f"election on {election.key}", lambda: election.lead(self._lead)))
-        finally:
-            self._group = None
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._followers.run())
+            if not self._elects:
+                group.create_task(self._workers.run())
 
     async def _lead(self) -> None:
         for own_writes in self._own_writes:
             own_writes.begin_term()
-        await self._work()
-
-    async def _work(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            for task in self._workers.values():
-                self._start(group, task)
-
-    def _start(self, group: asyncio.TaskGroup, task: Task) -> None:
-        self._restarts.of(task.name)  # from the start, so that an alert sees the first one
-        task.running = group.create_task(self._keep_running(task), name=task.name)
-
-    async def _keep_running(self, task: Task) -> None:
-        failures = 0
-        while True:
-            began_s = self.clock.monotonic()
-            problem: BaseException | None = None
-            try:
-                await task.work()
-            except asyncio.CancelledError as error:
-                if is_being_cancelled():
-                    raise
-                problem = StrayCancellation("it was cancelled from within")
-                problem.__cause__ = error
-            except Exception as error:
-                problem = error
-            failures = 1 if self.clock.monotonic() - began_s > WELL_AFTER_S else failures + 1
-            wait_s = RESTART.wait_s(failures, self.clock.random)
-            self._restarts.of(task.name).inc()
-            task.down_because = f"{type(problem).__name__}: {problem}" if problem is not None else "it ended by itself"
-            about = log.bind(task=task.name, failures=failures, again_in_s=round(wait_s, 1))
-            about.error("a task of the manager ended, starting it again", exc_info=problem)
-            with self.ages.during(TASK_DOWN, task.name):
-                await asyncio.sleep(wait_s)
-            task.down_because = ""
+        await self._workers.run()
 
     # Telling
 
     def not_ready(self) -> str | None:
         """A sentence when a cache is not known to be up to date or a task is down, for the readiness page."""
-        for task in self.tasks:
-            if task.down_because:
-                return f"{task.name} is down and will be started again: {task.down_because}"
+        if down := self._followers.down() or self._workers.down():
+            return down
         for informer in self._informers.values():
             if informer.trouble is not None:
                 return f"{_name_of(informer)}: {informer.trouble.because}"
@@ -250,7 +182,7 @@ class Manager:
 
     @property
     def tasks(self) -> list[Task]:
-        return [*self._followers.values(), *self._workers.values()]
+        return [*self._followers.tasks, *self._workers.tasks]
 
     @property
     def recorders(self) -> list[str]:

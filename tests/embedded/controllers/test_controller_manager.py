@@ -113,7 +113,7 @@ async def test_an_unexpected_exception_in_any_task_is_told_and_ends_nothing(
             fails_once(manager, name)
             working = asyncio.create_task(manager.run())
             await elapse(0.1)
-            assert "a task of the manager ended" in caplog.text, name
+            assert "a background task ended" in caplog.text, name
             assert "a bug of ours" in (manager.not_ready() or ""), name
             caplog.clear()
             await elapse(5)

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from applecart.api.meta import Key
 from applecart.clock import Clock
+from applecart.embedded.relay import metrics
 from applecart.embedded.relay.agents import AgentUnreachable, HttpAgents
-from applecart.embedded.relay.location import AgentAddress
+from applecart.embedded.relay.location import AgentAddress, agent_of
 from applecart.embedded.relay.metrics import (
     AGENT_S,
     FRESH_S,
@@ -202,21 +203,18 @@ async def test_an_agent_speaks_for_the_pods_bound_to_its_node_only(clock: Clock)
     assert set((await scrapes.fresh())["a"].pods) == {Key("ci", "here")}
 
 
-async def test_looking_goes_on_after_a_surprise_and_says_it(
+async def test_a_surprise_about_one_node_is_said_and_takes_no_figures_from_the_others(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    looks: list[int] = []
+    def surprised(node: dict[str, Any]) -> AgentAddress:
+        if node["metadata"]["name"] == "b":
+            raise UnicodeError("label too long")
+        return agent_of(node)
 
-    async def surprised(_: Scrapes) -> None:
-        looks.append(len(looks))
-        raise RuntimeError("a surprise")
-
-    monkeypatch.setattr(Scrapes, "look", surprised)
-    running = asyncio.create_task(Scrapes(cast(Core, None), cast(HttpAgents, None)).run())
-    await elapse(2.5 * FRESH_S)
-    running.cancel()
-    assert looks == [0, 1, 2]
-    assert [one.message for one in caplog.records] == ["asking agents for usage failed; tried again soon"] * 3
+    monkeypatch.setattr(metrics, "agent_of", surprised)
+    scrapes = scrapes_of(clock, AgentsInMemory(a=summary_of(), b=summary_of()), node("a"), node("b"))
+    assert set(await scrapes.fresh()) == {"a"}
+    assert [one.message for one in caplog.records] == ["asking an agent for usage failed in a way nobody foresaw"]
 
 
 async def test_nobody_asks_and_still_it_is_known_whether_agents_answer(clock: Clock) -> None:

@@ -161,7 +161,7 @@ class Scrapes:
 
     async def look(self) -> None:
         """Ask every agent, or wait for the answers to whoever asks already."""
-        if self._under_way is None:
+        if self._under_way is None or self._under_way.done():
             self._under_way = asyncio.create_task(self._take())
         # Somebody who gives up must not take the figures away from the others who wait for them.
         await asyncio.shield(self._under_way)
@@ -170,27 +170,21 @@ class Scrapes:
         """Looks now and then; ends when it is cancelled."""
         try:
             while True:
-                try:
-                    await self.look()
-                except Exception:
-                    _log.exception("asking agents for usage failed; tried again soon")
+                await self.look()
                 await asyncio.sleep(LOOK_S if self.is_any else FRESH_S)
         finally:
             if self._under_way is not None:
                 self._under_way.cancel()
 
     async def _take(self) -> None:
-        try:
-            nodes = {node["metadata"]["name"]: node for node in self._core.reader.each("nodes")}
-            bound = self._bound() if nodes else {}
-            turn = asyncio.Semaphore(MOST_AT_ONCE)
-            asked = (self._ask(node, frozenset(bound.get(name, ())), turn) for name, node in nodes.items())
-            answers = await asyncio.gather(*asked)
-            found = {name: usage for name, usage in zip(nodes, answers, strict=True) if usage is not None}
-            self.usage = MappingProxyType(found)
-            self._taken_s = self._core.clock.monotonic()
-        finally:
-            self._under_way = None
+        nodes = {node["metadata"]["name"]: node for node in self._core.reader.each("nodes")}
+        bound = self._bound() if nodes else {}
+        turn = asyncio.Semaphore(MOST_AT_ONCE)
+        asked = (self._ask(node, frozenset(bound.get(name, ())), turn) for name, node in nodes.items())
+        answers = await asyncio.gather(*asked)
+        found = {name: usage for name, usage in zip(nodes, answers, strict=True) if usage is not None}
+        self.usage = MappingProxyType(found)
+        self._taken_s = self._core.clock.monotonic()
 
     async def _ask(self, node: Document, bound: frozenset[Key], turn: asyncio.Semaphore) -> NodeUsage | None:
         now: datetime = self._core.clock.now()
@@ -205,6 +199,9 @@ class Scrapes:
                             return None
             return read_summary(bytes(body), bound, now)
         except (AgentUnreachable, AgentLost, AgentRefused, Refusal, BadSummary, TimeoutError):
+            return None
+        except Exception:  # of one node: the others have figures all the same
+            _log.exception("asking an agent for usage failed in a way nobody foresaw", node=node["metadata"]["name"])
             return None
 
     def _bound(self) -> dict[str, list[Key]]:

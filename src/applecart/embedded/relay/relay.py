@@ -3,7 +3,6 @@
 It holds no state of its own but the connections and the last figures; a server without it answers the rest as before.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -22,6 +21,7 @@ from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer
 from applecart.embedded.surface.served import Served
 from applecart.embedded.trust.pki import PairFiles
 
+USAGE = "usage of nodes"
 # As agents know the server; the name is the one that every installer of Kubernetes gives it.
 CLIENT_USER, CLIENT_GROUPS = "kube-apiserver-kubelet-client", (MASTERS,)
 
@@ -59,9 +59,8 @@ async def running_relay(core: Core, shown: PairFiles, authority_pem: bytes, *, v
     trusted = agent_trust(shown, authority_pem, verifies=verifies)
     async with HttpAgents(trusted, agent_trust(shown, authority_pem, verifies=False)) as agents:
         scrapes = Scrapes(core, agents)
-        looking = asyncio.create_task(scrapes.run())
+        core.background.add(USAGE, scrapes.run)
         try:
             yield Relay(core, agents, ResourceMetrics(core, scrapes))
         finally:
-            looking.cancel()
-            await asyncio.gather(looking, return_exceptions=True)
+            core.background.drop(USAGE)

@@ -17,6 +17,7 @@ from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer
 from applecart.embedded.server.worker import Worker
 from applecart.embedded.store.store import Reader, Store
 from applecart.embedded.surface.served import Served
+from applecart.kube.background import Background
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Core:
     clock: Clock
     authorizer: Authorizer
     settings: Settings
+    background: Background  # what runs beside the requests
     worker: Worker | None = None  # None: everything runs on the loop
 
 

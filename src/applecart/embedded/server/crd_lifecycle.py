@@ -21,11 +21,8 @@ from applecart.embedded.server.objects import find, viewed
 from applecart.embedded.server.registry import CRD_LABEL, IN_PROGRESS, Registry, say_leaving
 from applecart.embedded.store.log import StoreFailed
 from applecart.embedded.store.record import Change, Op
-from applecart.observe.logs import logger
 
 LOOK_AGAIN_S = 1.0  # while objects of a deleted definition wait for their finalizers
-
-_log = logger(__name__)
 
 
 def install(registry: Registry, definition: dict[str, Any]) -> None:
@@ -73,19 +70,20 @@ class Definitions:
     async def run(self) -> None:
         """Clean up behind deleted definitions."""
         while True:
-            await self._woken.wait()
-            self._woken.clear()
+            if not self._leaving:
+                self._woken.clear()
+                await self._woken.wait()
+            failed: dict[str, Exception] = {}
             for name in sorted(self._leaving):
                 try:
                     if await self._clean_up(name):
                         self._leaving.discard(name)
-                except StoreFailed:
-                    return  # whoever waits for that was told
-                except Exception:
-                    _log.exception("cleaning up behind a definition failed; tried again soon", extra={"definition": name})
+                except Exception as error:  # of one; the others go all the same
+                    failed[name] = error
+            if failed:
+                raise ExceptionGroup(f"cannot clean up behind {', '.join(failed)}", list(failed.values()))
             if self._leaving:
                 await asyncio.sleep(LOOK_AGAIN_S)
-                self._woken.set()
 
     async def _clean_up(self, name: str) -> bool:
         """Delete the objects, then let the definition go; whether that is done."""

@@ -1,18 +1,18 @@
 """What is needed now and then: old revisions forgotten, the write-ahead log moved into the database, memory given back.
 
-Beside the requests, never inside one. What goes wrong is said and tried again: without it the log grows until the disk is full.
-A step on the writer's own connection that fails ends the store like a failed commit, because it is the same disk.
+Beside the requests, never inside one. What goes wrong is said and tried again (`kube/background.py`): without it the log grows
+until the disk is full. A step on the writer's own connection that fails ends the store like a failed commit, because it is the
+same disk.
 """
 
 import asyncio
 import ctypes
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 
-from applecart.embedded.store.log import StoreFailed
+from applecart.embedded.server.core import Core
 from applecart.embedded.store.sqlite_log import SqliteLog
-from applecart.embedded.store.store import Store
-from applecart.observe.logs import logger
 
 COMPACT_EVERY_S = 300.0
 KEPT_REVISIONS = 1000  # always: a list that goes on, or a look at the recent past, needs some
@@ -23,26 +23,24 @@ MMAP_THRESHOLD = -3  # of glibc's mallopt
 APART_BYTES = 128 << 10  # blocks of this size go back to the system at once; by itself glibc keeps what is smaller than 32 MB
 TRUNCATE_ABOVE_BYTES = 64 << 20  # a writer that never pauses lets the write-ahead log grow; then it must wait a moment
 
-_log = logger(__name__)
 _libc = ctypes.CDLL(None)
 
 
 class Maintenance:
-    """The loops."""
+    """The loops, as long as the server runs."""
 
-    def __init__(self, store: Store, log: SqliteLog) -> None:
-        self._store = store
+    def __init__(self, core: Core, log: SqliteLog) -> None:
+        self._store = core.store
         self._log = log
-        self._rounds: deque[int] = deque([store.revision], maxlen=2)
-
-    async def run(self) -> None:
+        self._rounds: deque[int] = deque([core.store.revision], maxlen=2)
         if hasattr(_libc, "mallopt"):
             _libc.mallopt(MMAP_THRESHOLD, APART_BYTES)
-        await asyncio.gather(
-            every(COMPACT_EVERY_S, self._compact),
-            every(CHECKPOINT_EVERY_S, self._checkpoint),
-            every(GIVE_BACK_EVERY_S, _give_memory_back),
-        )
+        for name, period_s, work in (
+            ("compaction", COMPACT_EVERY_S, self._compact),
+            ("checkpoints", CHECKPOINT_EVERY_S, self._checkpoint),
+            ("memory", GIVE_BACK_EVERY_S, _give_memory_back),
+        ):
+            core.background.add(name, partial(_every, period_s, work))
 
     async def _compact(self) -> None:
         """Forget up to the revision of one round ago: whoever reads the past has at least that long."""
@@ -65,13 +63,7 @@ async def _give_memory_back() -> None:
         await asyncio.to_thread(_libc.malloc_trim, 0)
 
 
-async def every(period_s: float, work: Callable[[], Awaitable[None]]) -> None:
-    """Do it again and again, whatever comes of it, until the store has failed."""
+async def _every(period_s: float, work: Callable[[], Awaitable[None]]) -> None:
     while True:
         await asyncio.sleep(period_s)
-        try:
-            await work()
-        except StoreFailed:
-            return  # whoever waits for that was told
-        except Exception as error:
-            _log.exception("maintenance of the store failed; tried again soon", extra={"error": str(error)})
+        await work()

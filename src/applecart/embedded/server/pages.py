@@ -42,7 +42,7 @@ class Pages:
         self._renew()
         match parts:
             case [("healthz" | "livez" | "readyz"), *_]:
-                return self._health()
+                return self._health(asks_readiness=parts[0] == "readyz")
             case ["version"]:
                 return sent(version_document(), request.accept)
             case ["api"]:
@@ -67,9 +67,11 @@ class Pages:
             return Answer(200, encode(openid_configuration(self._tokens.issuer, f"https://{self._address}")))
         return None
 
-    def _health(self) -> Answer:
+    def _health(self, *, asks_readiness: bool) -> Answer:
         if self._core.store.failure:
             return Answer(500, b"the store cannot be written", TEXT)
+        if asks_readiness and self._core.background.down():  # why is in the log: strangers read this
+            return Answer(500, b"a background task is down and will be started again; see the server's log", TEXT)
         return Answer(200, b"ok", TEXT)
 
     def _renew(self) -> None:

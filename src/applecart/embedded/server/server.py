@@ -42,6 +42,7 @@ from applecart.embedded.store.sqlite_file import explain
 from applecart.embedded.store.sqlite_log import SqliteLog
 from applecart.embedded.store.store import Store, StoreReader
 from applecart.errors import BadInput
+from applecart.kube.background import Background
 
 LOOPBACK = "127.0.0.1"
 ISSUER = "https://kubernetes.default.svc"  # the issuer kubeadm uses, so tokens look alike everywhere
@@ -97,20 +98,22 @@ async def running_api(
     readers.append(reader)
     authorizer = Authorizer(reader)
     worker = Worker(Authorizer(reader)) if has_worker else None
-    core = Core(store, registry, reader, clock, authorizer, settings or Settings(), worker)
+    background = Background(clock, is_over=lambda: store.failure is not None)
+    core = Core(store, registry, reader, clock, authorizer, settings or Settings(), background, worker)
     accounts = ServiceAccountTokens(keys, ISSUER, reader, clock)
     identity = Identity(BearerTokens(accounts, BootstrapTokens(reader, clock)), accounts)
     definitions = Definitions(core, definitions_kind)
     Consequences(core, authorizer)
     tell_unserved(core)
     await make_sure(core)
-    cleaning = asyncio.create_task(definitions.run())
+    background.add("definitions", definitions.run)
+    working = asyncio.create_task(background.run())
     running = RunningApi(Api(core, identity, Pages(core, accounts, address)), store, identity, core)
     try:
         yield running
     finally:
-        cleaning.cancel()
-        await asyncio.gather(cleaning, return_exceptions=True)
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
         if worker is not None:
             worker.close()
         await store.aclose()  # ends the watches; then nobody is answered any more
@@ -205,7 +208,7 @@ class EmbeddedServer:
         )
         await self._stack.enter_async_context(self.front)
         self.port = self.front.port
-        self._keep(Maintenance(running.store, log))
+        Maintenance(running.core, log)
         self.folder.write_admin(self.authority, self.url, now)
         self.folder.address.write_text(self.url)
         self._stack.callback(self.folder.address.unlink, missing_ok=True)
@@ -219,15 +222,6 @@ class EmbeddedServer:
         context.load_verify_locations(cadata=self.authority.certificate_pem.decode("ascii"))
         context.verify_mode = ssl.CERT_OPTIONAL
         return context
-
-    def _keep(self, maintenance: Maintenance) -> None:
-        task = asyncio.create_task(maintenance.run())
-
-        async def stop() -> None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-        self._stack.push_async_callback(stop)
 
     def _note_failure(self, failure: StoreFailed) -> None:
         assert self._failed is not None

@@ -53,6 +53,10 @@ def _known_key(name: str, one: str) -> Element:
     return f"k:{{{_written(name)}:{_written(one)}}}"
 
 
+def as_json(element: Element) -> str:
+    return msgspec.json.encode(element).decode()
+
+
 def value(item: Any) -> Element:
     """An item of a set."""
     return "v:" + _written(item)

@@ -11,9 +11,11 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import msgspec
+
 from applecart.api.meta import read_stamp, stamp
 from applecart.embedded.patching.field_set import NOTHING, BadElement, FieldSet, field, read_field_set
-from applecart.embedded.patching.structured_merge import NO_MEMBERS, Changes, changes_between, written_as_new
+from applecart.embedded.patching.structured_merge import NO_MEMBERS, Changes, changes_between, text_of_new
 from applecart.embedded.patching.values import refuses_deep_nesting
 from applecart.embedded.shape import Shape
 
@@ -192,11 +194,11 @@ class Writer(NamedTuple):
         changes = changes_between(self.comparable(old), self.comparable(new), self.shape)
         return changes.without(reset_fields(self.reset))
 
-    def written_as_new(self, obj: dict[str, Any]) -> dict[str, Any]:
+    def text_of_new(self, obj: dict[str, Any]) -> str:
         """What the creator of an object owns of it, written down."""
         content = {name: one for name, one in obj.items() if name not in ("apiVersion", "kind")}
         content["metadata"] = {name: one for name, one in obj["metadata"].items() if name not in _SERVERS_OWN}
-        return written_as_new(self.comparable(content), self.shape, {**self.blank, "metadata": NO_MEMBERS})
+        return text_of_new(self.comparable(content), self.shape, {**self.blank, "metadata": NO_MEMBERS})
 
     def comparable(self, obj: dict[str, Any] | None) -> dict[str, Any]:
         """An object as ownership sees it: without managedFields, without whole parts that the endpoint ignores, and with what
@@ -227,8 +229,8 @@ def track_update(old: dict[str, Any] | None, new: dict[str, Any], writer: Writer
         return  # whoever clears the owners of an object ends the tracking, until somebody applies
     owner = Owner(writer.manager or UNNAMED, UPDATE, writer.api_version, writer.subresource)
     if old is None and not entries and not any("." in path for path in writer.reset):
-        if fields := writer.written_as_new(new):
-            metadata["managedFields"] = [_written(owner, owner.api_version, stamp(writer.now), fields)]
+        if fields := writer.text_of_new(new):
+            metadata["managedFields"] = [_written(owner, owner.api_version, stamp(writer.now), msgspec.Raw(fields.encode()))]
         return
     after = after_update(entries, writer.changes(old, new), owner, writer.now)
     if after:

@@ -7,18 +7,24 @@ value of unknown shape is a map of such values, or else a leaf. Nothing here cha
 
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from applecart.embedded.patching.field_set import NOTHING, Element, FieldSet, field, key, order, value
+from applecart.embedded.patching.field_set import NOTHING, Element, FieldSet, as_json, field, key, order, value
 from applecart.embedded.patching.values import ABSENT, copied, same
 from applecart.embedded.shape import UNTYPED, Shape
 
+T = TypeVar("T")
 Form = Literal["leaf", "map", "list"]
 NO_MEMBERS: Mapping[str, Any] = MappingProxyType({})
+
+MOST_KNOWN = 1024
+MOST_KNOWN_NAMES = 64
+LONGEST_KNOWN_NAME = 128
 
 
 class BadItem(ValueError):
@@ -115,35 +121,101 @@ def fields_in(content: Any, shape: Shape, *, all_members: bool = False) -> Field
     return FieldSet(members, children) if members or children else NOTHING
 
 
-def written_as_new(content: Any, shape: Shape, blank: Mapping[str, Any] = NO_MEMBERS) -> dict[str, Any]:
-    """`fieldsV1` of what a new object adds to a blank one: as `changes_between` finds it, written in one walk without sets."""
+def text_of_new(content: Any, shape: Shape, blank: Mapping[str, Any] = NO_MEMBERS) -> str:
+    """`fieldsV1` of what a new object adds to a blank one: as `changes_between` finds it, written in one walk without sets.
+
+    Every creation pays for this, so what many objects of a kind share is written once. Without fields the text is empty.
+    """
+    fields = _new_fields(content, shape, blank)
+    return f"{{{fields}}}" if fields else ""
+
+
+def _new_fields(content: Any, shape: Shape, blank: Mapping[str, Any] = NO_MEMBERS) -> str:
     form = form_of(shape, content)
-    fields: dict[str, Any] = {}
     if form == "map" and type(content) is dict:
-        for name in sorted(content):
-            one = content[name]
-            below: dict[str, Any] = {}
-            if name in blank:
-                before, child = blank[name], shape.child(name)
-                if (one or before) and form_of(child, one) != "leaf":
-                    if below := written_as_new(one, child, before or NO_MEMBERS):
-                        fields["f:" + name] = below
-                    continue
-                if same(before, one):
-                    continue
-            elif one and (type(one) is dict or type(one) is list):
-                below = written_as_new(one, shape.child(name))
-            fields["f:" + name] = {".": {}, **below} if below else {}
-    elif form == "list":
-        items = list(keyed(content, shape))
-        by_element = dict(items)
-        for element in sorted(by_element, key=order) if len(items) > 1 else by_element:
-            below = written_as_new(by_element[element], shape.child(""))
-            fields[element] = {".": {}, **below} if below else {}
-        if len(by_element) < len(items):  # several items that are one field are owned as a whole
-            times = Counter([element for element, _ in items])
-            fields |= {element: {} for element in fields if times[element] > 1}
-    return fields
+        return _new_members(content, shape, blank)
+    return _new_items(content, shape) if form == "list" and type(content) is list else ""
+
+
+def _new_members(content: dict[str, Any], shape: Shape, blank: Mapping[str, Any]) -> str:
+    leaves, members = _KNOWN_MEMBERS.get((shape, tuple(content))) or _members(content, shape)
+    if leaves and not blank:
+        return leaves
+    fields = []
+    for name, leaf, child in members:
+        one = content[name]
+        if name in blank:
+            before = blank[name]
+            if child is not None and (one or before) and form_of(child, one) != "leaf":
+                if below := _new_fields(one, child, before or NO_MEMBERS):
+                    fields.append(f"{leaf[:-1]}{below}}}")
+                elif one:
+                    fields.append(leaf)
+            elif not same(before, one):
+                fields.append(leaf)
+        elif child is not None and one and (below := _new_fields(one, child)):
+            fields.append(f'{leaf[:-1]}".":{{}},{below}}}')
+        else:
+            fields.append(leaf)
+    return ",".join(fields)
+
+
+def _new_items(content: list[Any], shape: Shape) -> str:
+    child = shape.child("")
+    fields = []
+    for position, leaf in _places(content, shape):
+        below = _new_fields(content[position], child) if position is not None else ""
+        fields.append(f'{leaf[:-1]}".":{{}},{below}}}' if below else leaf)
+    return ",".join(fields)
+
+
+Members = tuple[str, list[tuple[str, str, Shape | None]]]
+Places = list[tuple[int | None, str]]
+_KNOWN_MEMBERS: "dict[tuple[Shape, tuple[str, ...]], Members]" = {}
+_KNOWN_PLACES: "dict[tuple[Shape, tuple[str, ...]], Places]" = {}
+
+
+def _members(content: dict[str, Any], shape: Shape) -> Members:
+    """In the order of their names, each as a leaf is written, and its shape unless it is a leaf whatever it holds.
+
+    Before them all that is written, if they are all leaves.
+    """
+    members: list[tuple[str, str, Shape | None]] = []
+    for name in sorted(content):
+        child = shape.child(name)
+        members.append((name, f"{as_json(field(name))}:{{}}", None if form_of(child, None) == "leaf" else child))
+    has_parts = any(child for _, _, child in members)
+    result = ("" if has_parts else ",".join([leaf for _, leaf, _ in members]), members)
+    _remember(_KNOWN_MEMBERS, shape, tuple(content), result)
+    return result
+
+
+def _places(content: list[Any], shape: Shape) -> Places:
+    """In the order of their elements, where each item is and how it is written as a leaf. Several items that are one field are
+    owned as a whole, and are nowhere."""
+    names: tuple[Any, ...] = ()
+    try:
+        names = tuple([item[shape.list_keys[0]] for item in content] if len(shape.list_keys) == 1 else content)
+        if known := _KNOWN_PLACES.get((shape, names)):
+            return known
+    except (TypeError, KeyError):  # other items than texts and what a text identifies
+        names = (None,)
+    at: dict[Element, int | None] = {}
+    for position, item in enumerate(content):
+        with suppress(BadItem):
+            element = element_of(item, shape)
+            at[element] = None if element in at else position
+    places = [(at[element], f"{as_json(element)}:{{}}") for element in sorted(at, key=order)]
+    _remember(_KNOWN_PLACES, shape, names, places)
+    return places
+
+
+def _remember(known: "dict[tuple[Shape, tuple[str, ...]], T]", shape: Shape, names: tuple[Any, ...], one: T) -> None:
+    """Controllers make many objects with the same few names; names that nobody uses again are short and soon forgotten."""
+    if len(names) <= MOST_KNOWN_NAMES and all(type(name) is str and len(name) <= LONGEST_KNOWN_NAME for name in names):
+        if len(known) >= MOST_KNOWN:
+            known.clear()
+        known[shape, names] = one
 
 
 def with_named(fields: FieldSet, shape: Shape) -> FieldSet:

@@ -28,6 +28,11 @@ class NodeGraph:
         self._pods: dict[tuple[str, str], tuple[str, frozenset[Reference]]] = {}
         self._nodes: dict[str, Counter[Reference]] = {}
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether anybody asked yet; before that, nothing is kept and no change matters."""
+        return self._seen_at != NEVER
+
     def reads(self, node: str, label: str, namespace: str, name: str) -> bool:
         """Whether a Pod on the node refers to this object."""
         self._catch_up()
@@ -38,7 +43,7 @@ class NodeGraph:
 
     def on_change(self, label: str, old: Document | None, new: Document | None) -> None:
         """A committed change: None as `old` for a creation, as `new` for a removal."""
-        if label != PODS or self._seen_at == NEVER:
+        if label != PODS or not self.is_kept:
             return
         pod = new if new is not None else old
         # Most changes are of a status, which refers to nothing.
@@ -48,7 +53,7 @@ class NodeGraph:
 
     def passed_over(self, label: str) -> None:
         """A committed change that cannot matter here: a Pod's references never change while it stays on its node."""
-        if label == PODS and self._seen_at != NEVER:
+        if label == PODS and self.is_kept:
             self._seen_at = self._reader.changed_at(PODS)
 
     def _catch_up(self) -> None:

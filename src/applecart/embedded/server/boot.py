@@ -127,6 +127,8 @@ class Consequences:
         core.store.on_commit(CLUSTER_ROLES, self._role_changed)
 
     def _pod_changed(self, change: Change) -> None:
+        if not self._graph.is_kept:
+            return  # reading a Pod again only to forget it is a twentieth of its creation
         previous = change.previous
         before = previous.traits.fields.get(NODE_FIELD, "") if previous else ""
         after = change.record.traits.fields.get(NODE_FIELD, "")

@@ -1,6 +1,7 @@
 """Many callers at once: nobody takes what others need, and those who would mend it are always answered."""
 
 import asyncio
+import errno
 import ssl
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -186,6 +187,21 @@ async def test_a_flood_of_strangers_closes_strangers_and_neither_admins_nor_node
                 assert await stranger.reader.read() == b""
         for stranger in (*strangers, *more):
             stranger.writer.transport.abort()
+
+
+@real_time
+async def test_a_surprise_before_the_api_is_asked_is_said_and_answered(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """aiohttp answered in its own words, and is told to say nothing: nobody heard of it."""
+
+    def surprised(*_: object) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(server.front._authenticator, "user", surprised)
+    async with Caller(server, "admin", MASTERS) as admin:
+        assert await admin.asks("GET", "/api/v1/namespaces") == 500
+    assert [one.message for one in caplog.records] == ["a request failed in a way nobody foresaw"]
 
 
 @real_time

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import sqlite3
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from applecart.clock import Clock
 from applecart.embedded.relay.metrics import Scrapes
 from applecart.embedded.relay.relay import CLIENT_GROUPS, CLIENT_USER, running_relay
-from applecart.embedded.server import maintenance
+from applecart.embedded.server import maintenance, request_log
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.crd_lifecycle import Definitions
 from applecart.embedded.server.data_folder import make_data_folder
@@ -133,7 +134,32 @@ async def test_a_definition_whose_cleaning_up_fails_once_is_gone_in_the_end(
 
 
 @pytest.mark.real_time
-def test_a_request_log_that_fails_is_given_up_with_a_word_and_fills_no_memory(
+def test_a_request_log_that_cannot_be_written_drops_lines_and_is_written_again(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One full disk ended it until the next start of the server."""
+    write_to, failures = RequestLog._write_to, [OSError(errno.ENOSPC, "No space left on device"), RuntimeError("a surprise")]
+
+    def surprised(log: RequestLog, file: Path) -> bool:
+        if failures:
+            raise failures.pop()
+        is_well.set()
+        return write_to(log, file)
+
+    is_well = threading.Event()
+    monkeypatch.setattr(RequestLog, "_write_to", surprised)
+    monkeypatch.setattr(request_log, "AGAIN_IN_S", 0.0)
+    log = RequestLog(tmp_path / "requests.jsonl", clock)
+    assert is_well.wait(20)
+    log.write("GET", "/api", "somebody", 200, None, 0.0)
+    log.close()
+    texts = [one.message for one in caplog.records]
+    assert texts == ["requests cannot be logged, trying again later", "trying to log requests again"] * 2
+    assert b"/api" in (tmp_path / "requests.jsonl").read_bytes()
+
+
+@pytest.mark.real_time
+def test_a_request_log_that_cannot_be_written_ends_with_its_server_and_fills_no_memory(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def surprised(_: RequestLog, __: Path) -> bool:
@@ -145,4 +171,4 @@ def test_a_request_log_that_fails_is_given_up_with_a_word_and_fills_no_memory(
         log.write("GET", "/api", "somebody", 200, None, 0.0)
     log.close()
     assert log._lines.empty()
-    assert [one.message for one in caplog.records] == ["requests are no longer logged"]
+    assert [one.fields["dropped"] for one in caplog.records if "dropped" in one.fields] == [100]  # type: ignore[attr-defined]

@@ -50,6 +50,20 @@ async def test_what_is_raised_there_is_raised_here(worker: Worker) -> None:
         await worker.run(ONE, wrong)
 
 
+async def test_what_is_not_even_an_error_ends_only_its_own_work(worker: Worker) -> None:
+    """A panic in Rust is no Exception: the thread ended, and every large request after it was told that it takes too long."""
+
+    class Panic(BaseException):
+        pass
+
+    def panics() -> None:
+        raise Panic("called `unwrap()` on a `None` value")
+
+    with pytest.raises(worker_module.Broken, match="Panic"):
+        await worker.run(ONE, panics)
+    assert await worker.run(ONE, lambda: 1) == 1
+
+
 async def test_users_take_turns_and_one_has_only_so_many_waiting(worker: Worker) -> None:
     """A tenant that sends one large request after the other holds up nobody for longer than one of them takes."""
     go, order = threading.Event(), []

@@ -4,6 +4,7 @@ import asyncio
 import random
 import sqlite3
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -226,6 +227,24 @@ async def test_a_write_that_cannot_be_stored_at_all_fails_loudly_and_not_in_sile
     store, _ = open_store(tmp_path)
     with pytest.raises(StoreFailed, match=r"store.db cannot be used"):
         await put(store, "configmaps", "\ud800", b"{}")  # no text that SQLite can hold
+    await store.aclose()
+
+
+async def test_a_database_that_cannot_even_be_closed_fails_loudly(tmp_path: Path) -> None:
+    """The writer's thread ended on the way to saying so, and everybody waited for ever."""
+
+    class Broken:
+        def execute(self, *_: object) -> None:
+            raise sqlite3.OperationalError("disk I/O error")
+
+        def close(self) -> None:
+            raise sqlite3.OperationalError("unable to close due to unfinalized statements")
+
+    store, log = open_store(tmp_path)
+    database, log._database = log._database, cast(sqlite3.Connection, Broken())
+    with pytest.raises(StoreFailed, match=r"store.db cannot be used \(disk I/O error\)"):
+        await asyncio.wait_for(put(store, "configmaps", "a", b"{}"), 20)
+    database.close()
     await store.aclose()
 
 

@@ -7,7 +7,7 @@ import pytest
 from applecart.api.meta import Key
 from applecart.embedded.store.log import BOOT_JUMP, Compacted, StoreFailed
 from applecart.embedded.store.record import Op
-from applecart.embedded.store.table import MOST_EVENTS, RING_EVENTS, Scope
+from applecart.embedded.store.table import MOST_EVENTS, RING_EVENTS, Scope, Table, Watcher
 from tests.embedded.store.conftest import Opened
 
 THINGS = "things"
@@ -234,6 +234,24 @@ class Surprise(Exception):
 
 def raise_surprise(*_: object) -> None:
     raise Surprise
+
+
+@pytest.mark.parametrize("broken", [(Table, "publish"), (Watcher, "flush")])
+async def test_a_write_that_cannot_be_shown_ends_the_store_and_leaves_nobody_waiting(
+    opened: Opened, broken: tuple[type, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The exception was the event loop's to log, and whoever had written waited for ever on a server that said it was well."""
+    told: list[StoreFailed] = []
+    opened.store.on_failure(told.append)
+    opened.store.table(THINGS).watch(Scope())
+    with monkeypatch.context() as patch:
+        patch.setattr(*broken, raise_surprise)
+        ends = await asyncio.gather(opened.put("a"), opened.put("b"), return_exceptions=True)
+    assert all(isinstance(end, StoreFailed) for end in ends)
+    assert len(told) == 1
+    assert "what follows from a write failed" in caplog.text
+    await opened.reopen()
+    assert opened.state() == {"a": b"{}", "b": b"{}"}
 
 
 @pytest.mark.parametrize("is_later", [False, True])

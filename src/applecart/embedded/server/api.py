@@ -4,6 +4,7 @@ Authorization comes first and sees only method and path. Everything below refuse
 is a defect, is logged with its trace, and leaves as a 500 without a word of it.
 """
 
+import asyncio
 from contextlib import suppress
 from functools import partial
 
@@ -28,6 +29,7 @@ from applecart.embedded.server.subresources import Identity, answer_review, issu
 from applecart.embedded.server.trial import beside_the_loop, is_large
 from applecart.embedded.store.log import StoreFailed
 from applecart.embedded.surface.served import VIRTUAL_KINDS
+from applecart.kube.background import is_being_cancelled
 from applecart.observe.logs import logger
 
 _log = logger(__name__)
@@ -58,9 +60,12 @@ class Api:
             answer = refused(refusal)
         except StoreFailed:
             answer = refused(Refusal(503, "ServiceUnavailable", "the store cannot be written; the server is stopping"))
+        except asyncio.CancelledError:
+            if is_being_cancelled():
+                raise
+            answer = defect(request.method, request.path)
         except Exception:
-            _log.exception("a request failed in a way nobody foresaw", extra={"call": f"{request.method} {request.path}"})
-            answer = refused(Refusal(500, "InternalError", "Internal error occurred: see the server's log"))
+            answer = defect(request.method, request.path)
         if request.warnings:
             answer.warnings = tuple(warning_header(text) for text in dict.fromkeys(request.warnings))
         return answer
@@ -194,6 +199,12 @@ def _not_allowed(kind: Kind, asked: Attributes) -> Refusal:
 
 def refused(refusal: Refusal) -> Answer:
     return Answer(refusal.code, encode(refusal.document()), headers=dict(refusal.headers))
+
+
+def defect(method: str, path: str) -> Answer:
+    """In an except block: what nobody foresaw is said here and not there."""
+    _log.exception("a request failed in a way nobody foresaw", call=f"{method} {path}")
+    return refused(Refusal(500, "InternalError", "Internal error occurred: see the server's log"))
 
 
 def not_found_page() -> Answer:

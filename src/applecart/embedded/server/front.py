@@ -24,8 +24,8 @@ from applecart.embedded.auth.authorize import PUBLIC_PATHS, Authorizer
 from applecart.embedded.auth.user import ANONYMOUS, MASTERS, Attributes, User
 from applecart.embedded.refusals import Refusal, bad_request, too_large, too_many_requests
 from applecart.embedded.relay.relay import Relay
-from applecart.embedded.relay.streams import STREAM_PATHS, is_stream_request
-from applecart.embedded.server.api import Api, refused
+from applecart.embedded.relay.streams import STREAM_PATHS, OpenStream, is_stream_request
+from applecart.embedded.server.api import Api, defect, refused
 from applecart.embedded.server.request import BODY_LIMIT_BYTES, Answer, ApiRequest, StreamAnswer, attributes_of
 from applecart.embedded.server.request_log import RequestLog
 from applecart.errors import BadInput
@@ -128,17 +128,24 @@ class Front:
     async def _handle(self, raw: web.BaseRequest) -> web.StreamResponse:
         started = self._log.now()
         user = ANONYMOUS
+        answer: Answer | StreamAnswer | OpenStream
         try:
             _refuse_garbled(raw)
             user = self._user(raw)
             if raw.transport is not None:
                 self._users[raw.transport] = user
             if self._relay is not None and is_stream_request(raw):
-                return await self._upgrade(self._relay, raw, user, started)
-            answer = await self._ask(raw, user)
+                answer = await self._relay.open(user, raw)
+            else:
+                answer = await self._ask(raw, user)
         except Refusal as refusal:
             answer = refused(refusal)
-        self._log.write(raw.method, _logged_path(raw), user.name, answer.status, raw.remote, started)
+        except Exception:  # outside of the API: who it is, what is upgraded
+            answer = defect(raw.method, raw.path)
+        status = SWITCHING_PROTOCOLS if isinstance(answer, OpenStream) else answer.status
+        self._log.write(raw.method, _logged_path(raw), user.name, status, raw.remote, started)
+        if isinstance(answer, OpenStream):
+            return await self._run(answer, raw)
         if isinstance(answer, StreamAnswer):
             return await self._stream(raw, answer)
         if len(answer.body) > PIECE_BYTES and raw.method != "HEAD":
@@ -147,10 +154,12 @@ class Front:
         _tell(response, answer)
         return response
 
-    async def _upgrade(self, relay: Relay, raw: web.BaseRequest, user: User, started: float) -> web.StreamResponse:
-        opened = await relay.open(user, raw)
-        self._log.write(raw.method, _logged_path(raw), user.name, SWITCHING_PROTOCOLS, raw.remote, started)
-        return await opened.run(raw)
+    async def _run(self, opened: OpenStream, raw: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await opened.run(raw)
+        except Exception:  # its connection takes no answers any more, and aiohttp is told to say nothing
+            _log.exception("a remote command broke off in a way nobody foresaw", call=f"{raw.method} {raw.path}")
+            raise
 
     async def _ask(self, raw: web.BaseRequest, user: User) -> Answer | StreamAnswer:
         query: dict[str, str] = {}

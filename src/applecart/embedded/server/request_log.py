@@ -1,19 +1,22 @@
 """One line of JSON for each request: who asked for what, and what was answered.
 
 Names and paths only: no body, no header, no token reaches the file. Lines are written by a thread of their own, in batches, so
-that a slow disk delays nobody; a log that cannot be written is given up with one warning, because requests matter more.
+that a slow disk delays nobody. Requests matter more than their log: while it cannot be written its lines are dropped, which is
+said, and it is tried again every minute.
 """
 
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 import msgspec
 
 from applecart.clock import Clock
 from applecart.observe.logs import logger
 
+AGAIN_IN_S = 60.0
 ROTATE_BYTES = 64 << 20  # the file before is kept as .1
 _log = logger(__name__)
 
@@ -56,13 +59,22 @@ class RequestLog:
 
     def _run(self) -> None:
         assert self._file is not None
-        try:
-            while self._write_to(self._file):
-                self._file.replace(self._file.with_name(f"{self._file.name}.1"))
-        except Exception as error:  # any: lines that nobody takes would fill the memory
-            _log.warning("requests are no longer logged", extra={"file": str(self._file), "error": str(error)})
+        while not self._is_closing:
+            try:
+                while self._write_to(self._file):
+                    self._file.replace(self._file.with_name(f"{self._file.name}.1"))
+            except Exception as error:  # any: lines that nobody takes would fill the memory
+                _log.warning("requests cannot be logged, trying again later", file=str(self._file), exc_info=error)
+                _log.warning("trying to log requests again", dropped=self._drop_for(AGAIN_IN_S))
+
+    def _drop_for(self, seconds: float) -> int:
+        """How many lines came meanwhile."""
+        dropped, until_s = 0, time.monotonic() + seconds
+        with suppress(Empty):
             while not self._is_closing:
-                self._is_closing = self._lines.get() is None
+                self._is_closing = self._lines.get(timeout=max(0.0, until_s - time.monotonic())) is None
+                dropped += not self._is_closing
+        return dropped
 
     def _write_to(self, file: Path) -> bool:
         """Append lines until the file is large (then True) or the log is closed."""

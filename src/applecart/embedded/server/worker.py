@@ -29,6 +29,10 @@ class _TakesTooLong(BaseException):
     """Raised inside the thread, wherever it is."""
 
 
+class Broken(Exception):
+    """Work ended by something that is not even an error."""
+
+
 class Worker:
     """The thread, and the queue in front of it."""
 
@@ -69,10 +73,13 @@ class Worker:
             gc.disable()  # a million values are looked through again and again while they come into being, and all wait for it
             try:
                 result = work()
-            except Exception as error:
+            except _TakesTooLong:
+                raise
+            except BaseException as error:  # also a panic in Rust, which is no Exception: it would end the thread for good
                 if isinstance(error, Refusal):  # its trace would hold a million values, for the loop to take apart
                     error.__traceback__ = error.__context__ = None
-                loop.call_soon_threadsafe(_tell, done.set_exception, done, error)
+                told = error if isinstance(error, Exception) else Broken(repr(error))
+                loop.call_soon_threadsafe(_tell, done.set_exception, done, told)
             else:
                 loop.call_soon_threadsafe(_tell, done.set_result, done, result)
             finally:
@@ -91,10 +98,10 @@ class Worker:
     def _work(self) -> None:
         while True:
             with suppress(_TakesTooLong):
-                job = self._jobs.get()
-                if job is None:
-                    return
-                job()
+                while (job := self._jobs.get()) is not None:
+                    job()
+                return
+            gc.enable()  # it may have come just before the job did so
 
 
 def _tell(tell: Callable[[Any], None], done: "asyncio.Future[Any]", what: Any) -> None:

@@ -6,9 +6,11 @@ same thread in small steps, so that it never holds a lock the writer needs. A co
 """
 
 import asyncio
+import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -148,8 +150,9 @@ class SqliteLog:
         failure = StoreFailed(explain(self._file, error))
         if not self._has_failed:
             self._has_failed = True
-            self._database.close()  # an open transaction is gone with it, and jobs that still come are told
             self._loop.call_soon_threadsafe(self._failed, failure)
+            with suppress(sqlite3.Error):  # everybody was told why; what cannot even be closed has no better word
+                self._database.close()  # an open transaction is gone with it, and jobs that still come are told
         return failure
 
     def _gather(self) -> tuple[list[LogEntry], list[Job], bool]:

@@ -3,7 +3,8 @@
 A write is assigned its revision on the event loop, where it was checked against the tip; between the check and `write` nothing
 else runs. It becomes visible to reads and watches only when the log has it on disk. A log that fails ends the store: what was
 not acknowledged is refused, and nothing is taken back in place. A listener that fails ends it too, after everybody has heard of
-the write: a server that missed what follows from one may serve what it must not.
+the write: a server that missed what follows from one may serve what it must not. So does a write that cannot be shown: its
+writer would wait for ever.
 """
 
 import asyncio
@@ -143,6 +144,10 @@ class Store:
             ) from None
 
     def _publish(self, batch: Sequence[LogEntry]) -> None:
+        if not self.failure:
+            self._guarded(self._show, batch)
+
+    def _show(self, batch: Sequence[LogEntry]) -> None:
         touched: dict[Watcher, None] = {}
         defect: StoreFailed | None = None
         for entry in batch:

@@ -170,7 +170,7 @@ class FaultyTransport:
     async def _until_deadline(self, request: Request, wait_s: float) -> None:
         await elapse(min(wait_s, request.deadline_s))
         if wait_s >= request.deadline_s:
-            raise DeadlineExceeded(f"{request}: no answer within {request.deadline_s:g} s")
+            raise DeadlineExceeded(f"{request}: no answer within {request.patience}")
 
 
 class FaultyStream:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +17,9 @@ from applecart.embedded.server.server import RunningApi
 from applecart.errors import ApplecartError, DeadlineExceeded, NeverSent, Unreachable
 from applecart.kube.backoff import OF_CALLS
 from applecart.kube.client import DEADLINE_S, Client, retry_after_s, selector_query, with_revision
+from applecart.kube.endpoint import Endpoint
 from applecart.kube.errors import ApiError, Conflict, Expired, ServerFault, TooManyRequests
+from applecart.kube.http import explained
 from applecart.kube.patch import Json, Merge, Patch
 from applecart.kube.transport import Request
 from tests.kube.embedded_api import serving
@@ -182,6 +185,17 @@ async def test_a_last_attempt_that_runs_out_of_time_also_says_why_the_one_before
     with pytest.raises(DeadlineExceeded, match=r"the attempt before: .*connection refused"):
         await world.client.get(ConfigMap, KEY)
     assert world.attempts == 2
+
+
+async def test_who_waited_in_vain_is_told_the_deadline_that_was_given_and_not_what_was_left_of_it(world: World) -> None:
+    """A busy loop woke up behind the deadline, and said "did not answer within -0.0159 s"."""
+    world.suffer(Refused(), Hung())
+    with pytest.raises(DeadlineExceeded, match=rf"no answer within {DEADLINE_S:g} s; the attempt before"):
+        await world.client.get(ConfigMap, KEY)
+    late = msgspec.structs.replace(world.network.calls[-1], deadline_s=-0.0159)
+    assert str(explained(TimeoutError(), late, Endpoint(server="https://api", server_from=""), None)).endswith(
+        f"did not answer within {DEADLINE_S:g} s"
+    )
 
 
 async def test_a_creation_that_may_have_happened_is_never_told_as_never_sent(world: World) -> None:

@@ -216,7 +216,8 @@ class Client:
             try:
                 left_s = give_up_at - loop.time()
                 attempts.under_way = True
-                response = await self.transport.send(msgspec.structs.replace(request, deadline_s=left_s))
+                tried = msgspec.structs.replace(request, deadline_s=left_s, given_s=self._deadline_s)
+                response = await self.transport.send(tried)
                 if response.status < 400:
                     return response
                 raise error_from_answer(response.status, response.body, str(request), retry_after_s(response.headers))

@@ -51,7 +51,7 @@ def explained(error: Exception, request: Request, endpoint: Endpoint, certificat
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return NeverSent(f"{server} does not accept a connection in time; check {endpoint.server_from} and the network")
     if isinstance(error, TimeoutError):
-        return DeadlineExceeded(f"{request}: {server} did not answer within {request.deadline_s:.3g} s")
+        return DeadlineExceeded(f"{request}: {server} did not answer within {request.patience}")
     if isinstance(error, aiohttp.ClientProxyConnectionError | aiohttp.ClientHttpProxyError):
         proxy_from = endpoint.proxy_from if endpoint.proxy_url else "variable HTTPS_PROXY or HTTP_PROXY"
         return NeverSent(f"the proxy on the way to {server} does not let us through; check {proxy_from}")

@@ -30,9 +30,15 @@ class Request(msgspec.Struct, frozen=True):
     content_type: str = JSON
     accept: str = JSON
     deadline_s: float = 30.0  # of the whole call; of a stream, until its headers have arrived
+    given_s: float = 0.0  # the deadline of all attempts, when `deadline_s` is what is left of it
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
+
+    @property
+    def patience(self) -> str:
+        """The deadline as whoever gave it knows it."""
+        return f"{self.given_s or self.deadline_s:g} s"
 
 
 class Response(msgspec.Struct, frozen=True):

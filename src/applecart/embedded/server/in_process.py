@@ -118,7 +118,7 @@ class InProcessTransport:
         except TimeoutError:
             if self._is_closed:
                 raise Unreachable(f"{request}: {_CLOSED}") from None
-            raise DeadlineExceeded(f"{request}: no answer within {request.deadline_s:g} s") from None
+            raise DeadlineExceeded(f"{request}: no answer within {request.patience}") from None
 
     async def _ask(self, request: Request) -> Answer | StreamAnswer:
         await asyncio.sleep(0)

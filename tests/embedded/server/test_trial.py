@@ -59,13 +59,16 @@ class Callers:
         self.running = running
         self.worker = Interrupted(running)
         api = Api(replace(running.core, worker=self.worker), running.identity, running.api._pages)
-        self._one, self._other = InProcessTransport(api, ADMIN), running.transport()
+        self._api, self._other = api, running.transport()
+        self.user = ADMIN
 
     async def asks(self, method: str, path: str, body: Any, content_type: str = "application/json") -> Response:
         raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
         path, _, query = path.partition("?")
         asked = tuple((name, value) for name, _, value in (one.partition("=") for one in query.split("&") if one))
-        return await self._one.send(Request(method, path, asked, body=raw, content_type=content_type))
+        return await InProcessTransport(self._api, self.user).send(
+            Request(method, path, asked, body=raw, content_type=content_type)
+        )
 
     def meanwhile(self, method: str, path: str, body: Any, times: int = 1) -> None:
         async def write(turn: int) -> None:
@@ -157,6 +160,21 @@ async def test_a_large_pod_is_not_evicted_past_a_budget_that_was_made_meanwhile(
     budget = {"metadata": {"name": "all"}, "spec": {"minAvailable": 1, "selector": {}}}
     callers.meanwhile("POST", "/apis/policy/v1/namespaces/ci/poddisruptionbudgets", budget)
     assert (await callers.asks("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}})).status == 429
+
+
+async def test_a_large_role_is_not_written_by_a_right_that_was_withdrawn_meanwhile(callers: Callers) -> None:
+    """What the escalation check read of roles was not noted as other reads are."""
+    rbac, everything = "/apis/rbac.authorization.k8s.io/v1", [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
+    subjects = [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "alice"}]
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "all"}
+    await callers.asks("POST", f"{rbac}/clusterroles", {"metadata": {"name": "all"}, "rules": everything})
+    binding = {"metadata": {"name": "all"}, "subjects": subjects, "roleRef": reference}
+    assert (await callers.asks("POST", f"{rbac}/clusterrolebindings", binding)).status == 201
+    callers.user = User("alice", ())
+    role = {"metadata": {"name": "mine", "annotations": LARGE}, "rules": everything}
+    callers.meanwhile("PATCH", f"{rbac}/clusterroles/all", {"rules": []})
+    assert (await callers.asks("POST", f"{rbac}/clusterroles", role)).status == 403
+    assert callers.worker.runs == 2
 
 
 async def test_a_handler_finds_what_it_wrote_as_it_wrote_it_last(callers: Callers) -> None:

@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from applecart.api.meta import Key
+from applecart.embedded.auth.authorize import Authorizer
+from applecart.embedded.auth.rbac import KINDS as RBAC_KINDS
 from applecart.embedded.auth.user import User
 from applecart.embedded.refusals import too_many_requests
 from applecart.embedded.server.core import Core
@@ -67,7 +69,8 @@ class Trial:
         self._writes: list[tuple[str, Op, Record]] = []
         self._settling: list[int] = []
         store = cast(Store, self)  # as much of one as handlers use
-        self.core = replace(core, store=store, reader=StoreReader(store), authorizer=core.worker.authorizer)
+        authorizer = cast(Authorizer, _TrialAuthorizer(core.worker.authorizer, self))
+        self.core = replace(core, store=store, reader=StoreReader(store), authorizer=authorizer)
 
     # On the thread: the store that the handler sees
 
@@ -98,6 +101,9 @@ class Trial:
             if (of, record.key) == (label, key):
                 return (None if op is Op.DELETED else record,)
         return None
+
+    def look_at_rights(self) -> None:
+        self.look(lambda: [self._real.table(kind).changed_at for kind in RBAC_KINDS])
 
     # On the loop
 
@@ -132,6 +138,17 @@ class _TrialTable:
 
     def records(self, namespace: str | None = None) -> list[Record]:
         return self._trial.look(lambda: self._real.records(namespace))
+
+
+class _TrialAuthorizer:
+    """The worker's: whatever it is asked, the answer is good until a role or binding changes."""
+
+    def __init__(self, real: Authorizer, trial: Trial) -> None:
+        self._real, self._trial = real, trial
+
+    def __getattr__(self, question: str) -> Any:
+        self._trial.look_at_rights()
+        return getattr(self._real, question)
 
 
 def _finished(run: Coroutine[Any, Any, Answer | StreamAnswer]) -> Answer | StreamAnswer:

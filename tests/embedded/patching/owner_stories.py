@@ -155,6 +155,81 @@ class Story:
         return await self._send("apply status", "PATCH", path, body, APPLY)
 
 
+class IdleStory(Story):
+    """Writes that change nothing, or only what their endpoint ignores, each long after the one before."""
+
+    def __init__(self, call: Call, namespace: str, kind: str) -> None:
+        super().__init__(call, namespace, kind)
+        self._applied: dict[str, dict[str, Any]] = {}
+        self._draws = {
+            self._apply_again: 4,
+            self._put_ignored: 4,
+            self._merge_ignored: 3,
+            self._put: 1,
+            self._merge: 1,
+            self._status: 1,
+        }
+
+    async def tell(self, seed: int) -> list[Written]:
+        chance = random.Random(f"idle {self.kind} {seed}")
+        written = [await self._create(chance)]
+        for number in range(WRITES):
+            written.append(await self._grow_old(number))
+            [draw] = chance.choices(list(self._draws), list(self._draws.values()))
+            written.append(await draw(chance))
+        return written
+
+    async def _grow_old(self, number: int) -> Written:
+        """All owners have what they have since long ago: a real server has no clock that a test could move."""
+        _, live = await self._call("GET", self.path, None, JSON)
+        entries = live["metadata"].get("managedFields") or []
+        aged = [{**entry, "time": f"2020-01-01T00:00:{place:02d}Z"} for place, entry in enumerate(entries)]
+        patch = {"metadata": {"annotations": {"age": str(number)}, "managedFields": aged}}
+        return await self._send("age", "PATCH", f"{self.path}?fieldManager=age", patch, MERGE)
+
+    async def _apply_again(self, chance: random.Random) -> Written:
+        """What the manager applied before, or something new; with what this endpoint ignores, now and then."""
+        name, below = chance.choice(MANAGERS[:2]), chance.choice(("", "", "/status"))
+        body = some(chance, self.kind)
+        if chance.random() < 0.7:
+            body = self._applied.setdefault(name + below, body)
+        if self.kind != "ConfigMap" and (below or chance.random() < 0.5):
+            body = {**body, "status": status(chance)}
+        path = f"{self.path}{below}?fieldManager={name}&force=true"
+        return await self._send("apply again", "PATCH", path, body, APPLY)
+
+    async def _put_ignored(self, chance: random.Random) -> Written:
+        _, body = await self._call("GET", self.path, None, JSON)
+        below = chance.choice(("", "", "/status"))
+        self._touch_ignored(chance, body, below)
+        if chance.random() < 0.3:
+            body["metadata"].pop("managedFields", None)
+        return await self._send("put ignored", "PUT", f"{self.path}{below}?fieldManager={manager(chance)}", body, JSON)
+
+    async def _merge_ignored(self, chance: random.Random) -> Written:
+        body: dict[str, Any] = {"metadata": {}}
+        below = chance.choice(("", "", "/status"))
+        self._touch_ignored(chance, body, below)
+        body["metadata"].pop("resourceVersion", None)
+        return await self._send("merge ignored", "PATCH", f"{self.path}{below}?fieldManager={manager(chance)}", body, MERGE)
+
+    def _touch_ignored(self, chance: random.Random, body: dict[str, Any], below: str) -> None:
+        metadata = body["metadata"]
+        changes: dict[str, Callable[[], None]] = {
+            "generation": lambda: metadata.update(generation=99),
+            "creation": lambda: metadata.update(creationTimestamp="2019-01-01T00:00:00Z"),
+            "link": lambda: metadata.update(selfLink="/somewhere"),
+            "revision": lambda: None if self.kind == "Probe" else metadata.pop("resourceVersion", None),
+            "status": lambda: body.update(status=status(chance)) if self.kind != "ConfigMap" and not below else None,
+            "spec": lambda: (
+                body.update(spec={**(body.get("spec") or {}), "size": 7}) if self.kind == "Probe" and below else None
+            ),
+            "labels": lambda: metadata.update(labels={"other": "1"}) if self.kind == "Probe" and below else None,
+        }
+        for name in chance.sample(list(changes), chance.randrange(4)):
+            changes[name]()
+
+
 def manager(chance: random.Random) -> str:
     return chance.choice(MANAGERS)
 

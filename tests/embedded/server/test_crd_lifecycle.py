@@ -12,7 +12,7 @@ from applecart.embedded.server.registry import Registry
 from applecart.embedded.server.request import Answer, ApiRequest
 from applecart.embedded.server.server import RunningApi, running_api
 from applecart.embedded.store.log import MemoryLog
-from tests.embedded.schema.definition_documents import definition
+from tests.embedded.schema.definition_documents import GROUP, definition
 from tests.kube.embedded_api import serving, token_keys
 from tests.virtual_time import elapse
 
@@ -99,7 +99,9 @@ async def test_the_names_of_built_in_kinds_are_free_in_other_groups(clock: Clock
 
 
 async def test_such_a_definition_of_an_older_server_is_not_served_and_goes_alone(clock: Clock) -> None:
-    """A database written before they were refused may hold one; it neither acts nor keeps anybody from deleting it."""
+    """A database written before they were refused may hold one; it neither acts nor keeps anybody from deleting it.
+
+    It said for ever that it was Established."""
     log = MemoryLog()
     async with running_api(log, clock, token_keys()) as running:
         await let_define(running)
@@ -115,11 +117,38 @@ async def test_such_a_definition_of_an_older_server_is_not_served_and_goes_alone
         assert await bindings(running) == before
         assert (await call(running, AUTHOR, "GET", "/api/v1/secrets"))[0] == 403
         path = f"{DEFINITIONS}/clusterrolebindings.{RBAC}"
-        assert (await call(running, AUTHOR, "GET", path))[0] == 200
+        await elapse(1)
+        code, found = await call(running, AUTHOR, "GET", path)
+        assert (code, states(found)) == (200, {"NamesAccepted": "False", "Established": "False"})
+        assert (await call(running, AUTHOR, "PUT", path, found | {"metadata": {**found["metadata"], "labels": {"a": "b"}}}))[
+            0
+        ] == 200
+        assert states((await call(running, AUTHOR, "GET", path))[1]) == states(found)
         assert (await call(running, AUTHOR, "DELETE", path))[0] == 200
         await elapse(5)
         assert (await call(running, AUTHOR, "GET", path))[0] == 404
         assert await bindings(running) == before
+
+
+def states(definition: dict[str, Any]) -> dict[str, str]:
+    return {one["type"]: one["status"] for one in definition["status"]["conditions"]}
+
+
+async def test_a_default_that_was_a_number_and_is_a_truth_is_another_one(clock: Clock) -> None:
+    """1 == True in Python: the definition said the one, and new objects got the other."""
+    async with serving(clock) as running:
+        for default in (1, True):
+            free = {"default": default, "x-kubernetes-preserve-unknown-fields": True}
+            crd = definition("truths", {"type": "object", "properties": {"spec": free}})
+            path = f"{DEFINITIONS}/truths.{GROUP}"
+            code, found = await call(running, ADMIN, "GET", path)
+            if code == 404:
+                assert (await call(running, ADMIN, "POST", DEFINITIONS, crd))[0] == 201
+            else:
+                assert (await call(running, ADMIN, "PUT", path, found | {"spec": crd["spec"]}))[0] == 200
+            thing = {"apiVersion": f"{GROUP}/v1", "kind": "Truths", "metadata": {"generateName": "x"}}
+            code, made = await call(running, ADMIN, "POST", f"/apis/{GROUP}/v1/truths", thing)
+            assert (code, made["spec"] is default) == (201, True)
 
 
 async def test_a_built_in_kind_keeps_its_place_and_its_objects_whatever_is_installed(

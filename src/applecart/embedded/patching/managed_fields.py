@@ -262,6 +262,12 @@ def after_losses(entries: Entries, lost: FieldSet, removed: FieldSet) -> Entries
     return result
 
 
+def same_but_times(one: Any, other: Any) -> bool:
+    """Whether two `managedFields` say the same, in the same order, of what is owned by whom."""
+    left, right = entries_or_none(one), entries_or_none(other)
+    return list(left) == list(right) and all(entry._replace(time="") == right[o]._replace(time="") for o, entry in left.items())
+
+
 def managed_fields_of(obj: dict[str, Any] | None) -> Any:
     metadata = obj.get("metadata") if obj else None
     return metadata.get("managedFields") if type(metadata) is dict else None

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
-import msgspec
-
 from applecart.embedded.patching.field_set import NOTHING, Element, FieldSet, as_json, field, key, order, value
-from applecart.embedded.patching.values import ABSENT, copied, same
+from applecart.embedded.patching.values import ABSENT, are_same_text, copied, same
 from applecart.embedded.shape import UNTYPED, Shape
 
 T = TypeVar("T")
@@ -354,12 +352,7 @@ def _compare_items(old: Any, new: Any, shape: Shape, sides: _Sides) -> None:
 
 def _are_same_text(old: Any, new: Any) -> bool:
     """Whether nothing can differ: most of an object is as it was, and encoding both is faster than walking them."""
-    if type(old) is not type(new) or (type(old) is not dict and type(old) is not list):
-        return False
-    try:
-        return msgspec.json.encode(old) == msgspec.json.encode(new)
-    except (OverflowError, ValueError):  # numbers that JSON has and the encoder has not
-        return False
+    return type(old) is type(new) and (type(old) is dict or type(old) is list) and are_same_text(old, new)
 
 
 def combined(live: Any, applied: Any, shape: Shape) -> Any:

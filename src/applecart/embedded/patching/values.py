@@ -9,6 +9,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
 
+import msgspec
+
 from applecart.embedded.refusals import bad_request
 
 P = ParamSpec("P")
@@ -39,6 +41,18 @@ def same(one: Any, other: Any) -> bool:
     if type(one) is list and type(other) is list:
         return len(one) == len(other) and all(map(same, one, other))
     return bool(one == other) and (type(one) is bool) == (type(other) is bool)
+
+
+def unchanged(one: Any, other: Any) -> bool:
+    """`same` for what is likely to be so and may be large: values that give the same text need not be walked."""
+    return bool(one == other) and (are_same_text(one, other) or same(one, other))
+
+
+def are_same_text(one: Any, other: Any) -> bool:
+    try:
+        return msgspec.json.encode(one) == msgspec.json.encode(other)
+    except (OverflowError, ValueError):  # numbers that JSON has and the encoder has not
+        return False
 
 
 def json_type(value: Any) -> str:

@@ -29,6 +29,10 @@ class TakenNames(msgspec.Struct, frozen=True):
 
     resources: frozenset[str] = frozenset()
     kinds: frozenset[str] = frozenset()
+    is_builtin: bool = False  # the server has the group for itself: none of its names are to be had
+
+
+BUILT_IN = TakenNames(is_builtin=True)
 
 
 def taken_names(others: Iterable[Document], group: str, but: str) -> TakenNames:
@@ -68,11 +72,14 @@ def status_with_names(crd: Document, taken: TakenNames, now: datetime) -> Docume
         accepted["categories"] = wanted["categories"]
     else:
         accepted.pop("categories", None)
+    if taken.is_builtin:
+        is_accepted, reason, accepted = False, "BuiltInGroup", {}
+        message = f'the group "{crd["spec"].get("group")}" is built into this server, which serves nothing else in it'
     conditions = list(status.get("conditions") or [])
     _set(conditions, "NamesAccepted", is_accepted, reason, message, now)
     if is_accepted:
         _set(conditions, "Established", True, "InitialNamesAccepted", "the initial names have been accepted", now)
-    elif not is_established({"status": {"conditions": conditions}}):
+    elif taken.is_builtin or not is_established({"status": {"conditions": conditions}}):
         _set(conditions, "Established", False, "NotAccepted", "not all names are accepted", now)
     order = ("plural", "singular", "shortNames", "kind", "listKind", "categories")
     named = {name: accepted[name] for name in order if name in accepted}

@@ -12,7 +12,7 @@ import msgspec
 from applecart.api.meta import Key
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
-from applecart.embedded.schema.crd_strategy import FINALIZER, is_established, status_with_names, taken_names
+from applecart.embedded.schema.crd_strategy import BUILT_IN, FINALIZER, is_established, status_with_names, taken_names
 from applecart.embedded.schema.custom_kind import custom_kinds
 from applecart.embedded.server import gate
 from applecart.embedded.server.core import Core
@@ -43,9 +43,13 @@ class Definitions:
         core.store.on_commit(CRD_LABEL, self._committed)
         core.store.on_commit(CRD_LABEL, self._definition_changed)
         for record in core.store.table(CRD_LABEL).records():
-            if record.document()["metadata"].get("deletionTimestamp"):
+            definition = record.document()
+            if definition["metadata"].get("deletionTimestamp"):
                 self._leaving.add(record.key.name)
                 self._woken.set()
+            group = definition["spec"].get("group") or ""
+            if core.registry.is_builtin_group(group):  # of a server that did not refuse it
+                core.store.soon(self._offer_names, group)
 
     def _committed(self, change: Change) -> None:
         name = change.record.key.name
@@ -58,7 +62,7 @@ class Definitions:
                 store.table(label).close_watchers()
             return
         definition = change.record.document()
-        if _schema_of(change.previous.value if change.previous else b"{}") != _schema_of(change.record.value):
+        if change.previous is None or _served(change.previous.value) != _served(change.record.value):
             install(registry, definition)
             for label in labels:
                 store.renew(label)
@@ -135,7 +139,9 @@ class Definitions:
             definition = viewed(core, self._kind, tip)
             if definition["spec"].get("group") != group:
                 continue
-            status = status_with_names(definition, taken_names(others, group, record.key.name), core.clock.now())
+            is_builtin = core.registry.is_builtin_group(group)
+            taken = BUILT_IN if is_builtin else taken_names(others, group, record.key.name)
+            status = status_with_names(definition, taken, core.clock.now())
             if status != definition.get("status"):
                 definition["status"] = status
                 try:
@@ -144,7 +150,15 @@ class Definitions:
                     return
 
 
-def _schema_of(value: bytes) -> Any:
-    """What serving depends on."""
-    definition = msgspec.json.decode(value)
-    return definition.get("spec"), (definition.get("status") or {}).get("conditions")
+class _Status(msgspec.Struct, frozen=True):
+    conditions: msgspec.Raw = msgspec.Raw()
+
+
+class _Served(msgspec.Struct, frozen=True):
+    """What serving depends on, as it is written: a default that was 1 and is true is another one."""
+
+    spec: msgspec.Raw = msgspec.Raw()
+    status: _Status = _Status()
+
+
+_served = msgspec.json.Decoder(_Served).decode

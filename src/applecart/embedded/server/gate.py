@@ -19,6 +19,8 @@ from applecart.embedded.field_errors import invalid as invalid_field
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.metadata import validate_metadata, validate_metadata_update
 from applecart.embedded.kinds.strategy import Document
+from applecart.embedded.patching.managed_fields import same_but_times
+from applecart.embedded.patching.values import unchanged
 from applecart.embedded.refusals import Refusal, already_exists, bad_request, conflict, invalid, not_found, was_modified
 from applecart.embedded.server.admission import NAMESPACES, Write, admit, admit_new
 from applecart.embedded.server.core import Core
@@ -132,7 +134,7 @@ def update(
     else:
         kind.strategy.prepare_update(document, old)
         track_definition(core, kind, old, document)
-    if kind.strategy.counts_generations and kind.strategy.wanted(document) != kind.strategy.wanted(old):
+    if kind.strategy.counts_generations and not unchanged(kind.strategy.wanted(document), kind.strategy.wanted(old)):
         metadata["generation"] = old["metadata"].get("generation", 0) + 1
     errors = validate_metadata_update(metadata, old["metadata"])
     if subresource == "status":
@@ -146,7 +148,7 @@ def update(
         raise invalid(kind.resource, write.key.name, errors)
     write.warnings.extend(kind.strategy.warnings(document))
     metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
-    if document == old:
+    if _says_nothing_new(document, old):
         return document, _unchanged(core, record)
     if write.is_dry_run:
         return document, None
@@ -264,6 +266,19 @@ def _remove(core: Core, kind: Kind, record: Record) -> Submitted:
 
 
 # What is decided about metadata
+
+
+def _says_nothing_new(document: Document, old: Document) -> bool:
+    """Whether an update left everything as it was; who took over nothing by it keeps its time, or that would be a change."""
+    metadata, before = document["metadata"], old["metadata"].get("managedFields")
+    owners = metadata.get("managedFields")
+    if owners and before:
+        metadata["managedFields"] = before
+    if unchanged(document, old) and (owners is before or same_but_times(owners, before)):
+        return True
+    if owners:
+        metadata["managedFields"] = owners
+    return False
 
 
 def settle_namespace(kind: Kind, metadata: dict[str, Any], namespace: str) -> None:

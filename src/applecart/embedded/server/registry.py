@@ -16,7 +16,7 @@ from applecart.api.meta import Resource, stamp
 from applecart.clock import Clock
 from applecart.embedded.kinds.kind import Kind, Subresource
 from applecart.embedded.kinds.strategy import Document
-from applecart.embedded.schema.crd_strategy import FINALIZER, CrdStrategy, TakenNames, taken_names
+from applecart.embedded.schema.crd_strategy import BUILT_IN, FINALIZER, CrdStrategy, TakenNames, taken_names
 from applecart.embedded.store.record import NOTHING, Traits
 from applecart.embedded.store.store import Reader, peek
 from applecart.embedded.structure.types import shape_of
@@ -123,6 +123,8 @@ def definition_kind(others: Callable[[], Reader], clock: Clock, is_builtin_group
 
     def taken(definition: Document) -> TakenNames:
         group = (definition.get("spec") or {}).get("group") or ""
+        if is_builtin_group(group):
+            return BUILT_IN
         return taken_names(others().each(CRD_LABEL), group, definition["metadata"].get("name") or "")
 
     return Kind(

@@ -350,6 +350,59 @@ async def test_an_update_says_which_revision_it_means_and_one_without_a_change_w
     assert (code, answer["reason"]) == (409, "Conflict")
 
 
+async def test_a_number_that_becomes_a_truth_is_a_change_and_one_that_gets_a_point_is_none(running: RunningApi) -> None:
+    """1 == True in Python: the change was answered and not written."""
+    free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    crd = definition("loose", {"type": "object", "properties": {"spec": free}})
+    await make(running, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
+    loose = f"/apis/{GROUP}/v1/loose"
+    metadata = (await make(running, loose, resource("loose", "a", spec={"on": [1]})))["metadata"]
+    for value, generation in ((True, 2), (1, 3), (1.0, 3)):
+        code, answer = await ask(running, ADMIN, Door("PATCH", f"{loose}/a", {"spec": {"on": [value]}}, MERGE))
+        assert (code, answer["metadata"]["generation"]) == (200, generation)
+        found = (await ask(running, ADMIN, Door("GET", f"{loose}/a")))[1]
+        assert json.dumps(found["spec"]["on"]) == ("[true]" if value is True else "[1]")
+    assert found["metadata"]["managedFields"] == metadata["managedFields"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "accept"),
+    [
+        ("POST", "/api/v1/namespaces/ci/pods/p/binding", {"metadata": {"name": "p"}, "target": {"name": "mac"}}, ""),
+        ("POST", "/api/v1/namespaces/ci/configmaps", {"metadata": {"name": "other"}}, ""),
+        ("GET", "/api/v1/namespaces/ci/pods/p", None, "application/json;as=Table;g=meta.k8s.io;v=v1"),
+        ("GET", "/api/v1/namespaces/ci/pods/none", None, ""),
+        ("GET", "/api/v1/namespaces/ci/pods", None, ""),
+        ("GET", "/api/v1/pods", None, "application/json;as=Table;g=meta.k8s.io;v=v1"),
+        ("GET", "/apis/apps/v1", None, ""),
+        ("GET", "/apis", None, ""),
+    ],
+)
+async def test_an_answer_is_a_line_as_that_of_a_real_server(
+    running: RunningApi, method: str, path: str, body: Any, accept: str
+) -> None:
+    containers = [{"name": "c", "image": "i"}]
+    await make(running, PODS, {**thing("v1", "Pod"), "metadata": {"name": "p"}, "spec": {"containers": containers}})
+    request = Request(method, path, body=json.dumps(body).encode() if body else b"", accept=accept or "application/json")
+    answer = await running.transport().send(request)
+    assert answer.body.index(b"\n") == len(answer.body) - 1
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "media"),
+    [("POST", "", "application/json"), ("PUT", "/old", "application/json"), ("PATCH", "/old", MERGE), ("PATCH", "/new", APPLY)],
+)
+async def test_an_object_of_the_cluster_is_in_no_namespace_whatever_it_says(
+    running: RunningApi, method: str, path: str, media: str
+) -> None:
+    """As on a real server, which takes the namespace out and says nothing."""
+    roles, role = f"/apis/{RBAC}/v1/clusterroles", thing(f"{RBAC}/v1", "ClusterRole", "")
+    await make(running, roles, role | {"metadata": {"name": "old"}})
+    document = role | {"metadata": {"name": path[1:] or "new", "namespace": "ci"}}
+    code, answer = await ask(running, ADMIN, Door(method, f"{roles}{path}", document, media))
+    assert (code in (200, 201), answer["metadata"].get("namespace")) == (True, None)
+
+
 async def test_what_is_deleted_goes_with_its_last_finalizer_and_a_namespace_with_those_of_its_spec(running: RunningApi) -> None:
     maps, namespace = "/api/v1/namespaces/ci/configmaps", "/api/v1/namespaces/going"
     await make(running, maps, {**thing("v1", "ConfigMap"), "metadata": {"name": "new", "finalizers": ["a/b"]}})

@@ -24,7 +24,7 @@ from applecart.embedded.server import representation, subresources, writing
 from applecart.embedded.server.core import AgentCalls, Core, NoAgents
 from applecart.embedded.server.objects import encode
 from applecart.embedded.server.pages import TEXT, Pages
-from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer, attributes_of
+from applecart.embedded.server.request import END, Answer, ApiRequest, StreamAnswer, attributes_of
 from applecart.embedded.server.subresources import Identity, answer_review, issue_token, read_virtual
 from applecart.embedded.server.trial import beside_the_loop, is_large
 from applecart.embedded.store.log import StoreFailed
@@ -198,7 +198,7 @@ def _not_allowed(kind: Kind, asked: Attributes) -> Refusal:
 
 
 def refused(refusal: Refusal) -> Answer:
-    return Answer(refusal.code, encode(refusal.document()), headers=dict(refusal.headers))
+    return Answer(refusal.code, encode(refusal.document()) + END, headers=dict(refusal.headers))
 
 
 def defect(method: str, path: str) -> Answer:

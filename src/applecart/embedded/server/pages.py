@@ -6,7 +6,7 @@ from applecart.embedded.refusals import method_not_allowed, no_such_resource
 from applecart.embedded.server.core import AgentCalls, Core, NoAgents
 from applecart.embedded.server.objects import encode
 from applecart.embedded.server.representation import sent, to_yaml
-from applecart.embedded.server.request import JSON, Answer, ApiRequest
+from applecart.embedded.server.request import END, JSON, Answer, ApiRequest
 from applecart.embedded.surface import negotiation
 from applecart.embedded.surface.discovery import Discovery
 from applecart.embedded.surface.openapi_v2 import OpenApiV2
@@ -90,12 +90,12 @@ class Pages:
         if wanted.shape == "legacy":
             document = self._discovery.core_versions(self._address) if is_core else self._discovery.group_list()
             body = encode(document)
-            return Answer(200, body if wanted.media_type == JSON else to_yaml(body), wanted.media_type)
+            return Answer(200, body + END if wanted.media_type == JSON else to_yaml(body), wanted.media_type)
         found = self._discovery.aggregated(wanted, is_core=is_core)
         headers = {name: value for name, value in found.headers.items() if name != "Content-Type"}
         if found.is_known(request.headers.get("if-none-match")):
             return Answer(304, b"", "", headers)  # clients keep the content type of the answer they have
-        return Answer(200, found.body if wanted.media_type == JSON else to_yaml(found.body), found.content_type, headers)
+        return Answer(200, found.body + END if wanted.media_type == JSON else to_yaml(found.body), found.content_type, headers)
 
     def _document(
         self, request: ApiRequest, document: dict[str, object] | None, group: str, *, is_named: bool = True

@@ -18,7 +18,7 @@ from applecart.embedded.server import listing, watching
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.listing import SLICE, Page, Selection, in_slices
 from applecart.embedded.server.objects import document_of, encode, encoded, stored_form, typed
-from applecart.embedded.server.request import JSON, Answer, ApiRequest, StreamAnswer, revision
+from applecart.embedded.server.request import END, JSON, Answer, ApiRequest, StreamAnswer, revision
 from applecart.embedded.server.watching import Form
 from applecart.embedded.server.worker import LARGE_BYTES
 from applecart.embedded.store.record import Record
@@ -81,7 +81,7 @@ class Forms:
 
     def list(self, page: Page) -> Answer | StreamAnswer:
         before, convert, after, slice_size = self._list_parts(page)
-        pieces = in_slices(page.records, convert, before, after, slice_size, self._make)
+        pieces = in_slices(page.records, convert, before, after + END, slice_size, self._make)
         if self._chosen.is_yaml:
             if sum(record.size_bytes for record in page.records) > MOST_YAML_BYTES:
                 raise Refusal(406, "NotAcceptable", f"the list is too long for YAML: limit is {MOST_YAML_BYTES}; ask for JSON")
@@ -179,7 +179,7 @@ class Forms:
     def _sent(self, body: bytes, status: int) -> Answer:
         if self._chosen.is_yaml:
             return Answer(status, to_yaml(body), self._chosen.media_type)
-        return Answer(status, body)
+        return Answer(status, body + END)
 
 
 def to_yaml(body: bytes) -> bytes:
@@ -191,7 +191,7 @@ def sent(document: object, accept: str, status: int = 200) -> Answer:
     """A document that has one form only."""
     media_type = negotiation.choose_plain(accept)
     body = encode(document)
-    return Answer(status, body if media_type == JSON else to_yaml(body), media_type)
+    return Answer(status, body + END if media_type == JSON else to_yaml(body), media_type)
 
 
 def _untyped(record: Record) -> bytes:

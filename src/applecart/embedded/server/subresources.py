@@ -33,7 +33,7 @@ from applecart.embedded.server.bodies import SCHEME, read_body
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.objects import encode, find, viewed
 from applecart.embedded.server.representation import sent
-from applecart.embedded.server.request import Answer, ApiRequest, media_type
+from applecart.embedded.server.request import END, Answer, ApiRequest, media_type
 from applecart.embedded.server.writing import CREATE, JSON_PATCH, MERGE_PATCH, UPDATE, bad_patch, patcher, refuse_other_place
 from applecart.embedded.structure.conform import conform
 from applecart.embedded.structure.types import type_of
@@ -236,4 +236,4 @@ def _answered(core: Core, request: ApiRequest, scale: Document) -> Answer:
         return sent(scale, request.accept)
     revision = {"resourceVersion": scale["metadata"].get("resourceVersion", "")}
     body = table_document(SCALES, [scale], core.clock.now(), revision, version=wanted.meta_version)
-    return Answer(200, body)
+    return Answer(200, body + END)

@@ -28,16 +28,16 @@ OURS := $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --python $(
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-up: $(VENV)/ready-to-run ## run applecart with its own Kubernetes API until Ctrl-C (UP='--macs 10' for its options)
+up: $(VENV)/ready-to-run ## run applecart until Ctrl-C (UP='--macs 10' for its options)
 	@$(BIN)/applecart up $(UP)
 
 test: check ## check, then every test that needs no Kubernetes
 	$(BIN)/pytest -n auto --dist worksteal -m "not kubernetes and not soak"
 
-test-kubernetes: $(VENV)/ready-to-develop kube-binaries ## the tests on a real kube-apiserver (KUBE=1.33 for the oldest we support)
+test-kubernetes: $(VENV)/ready-to-develop kube-binaries ## tests on a real kube-apiserver (KUBE=1.33: the oldest)
 	$(BIN)/pytest -n 2 -m "kubernetes and not soak"
 
-soak: $(VENV)/ready-to-develop kube-binaries ## every test at full length with fresh examples, on a real kube-apiserver too (SEED=n repeats one)
+soak: $(VENV)/ready-to-develop kube-binaries ## every test at full length, fresh examples (SEED=n repeats)
 	failed=0; \
 	$(BIN)/pytest -n auto --dist worksteal -m "not kubernetes" $(SOAK) || failed=1; \
 	$(BIN)/pytest -n 2 -m kubernetes $(SOAK) || failed=1; \
@@ -53,13 +53,13 @@ check: $(VENV)/ready-to-develop ## ruff, mypy --strict, import layers, generated
 generate: $(VENV)/ready-to-develop ## write the CRDs and reference pages again from the types
 	$(BIN)/python -m applecart.cli.generate
 
-bench: $(VENV)/ready-to-develop ## speed and memory as ratios against a peer (ROWS=pattern for some)
+bench: $(VENV)/ready-to-develop ## speed and memory against a peer (ROWS=pattern for some)
 	$(BIN)/python -m bench $(if $(ROWS),--rows '$(ROWS)')
 
-kube-binaries: $(VENV)/ready-to-develop ## build etcd, kube-apiserver and friends once, into a cache
+kube-binaries: $(VENV)/ready-to-develop ## build etcd and kube-apiserver once, into a cache
 	@$(BIN)/python tests/kubernetes/build.py --kube $(KUBE)
 
-lock: $(VENV)/uv ## choose dependency versions again (writes requirements/*.lock)
+lock: $(VENV)/uv ## choose dependency versions anew (requirements/*.lock)
 	$(COMPILE) --upgrade requirements/uv.in -o requirements/uv.lock
 	$(COMPILE) --upgrade pyproject.toml requirements/build.in -o requirements/run.lock
 	$(COMPILE) --upgrade pyproject.toml --group dev -c requirements/run.lock requirements/uv.in requirements/build.in -o requirements/dev.lock

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from applecart.cli.api.archive import KEYS, Manifest, unpack
+from applecart.cli.api.archive import Manifest, unpack
 from applecart.cli.api.backup import back_up
 from applecart.cli.api.restore import restore
-from applecart.embedded.server.data_folder import DataFolder
+from applecart.embedded.server.data_folder import KEYS, DataFolder
 from applecart.errors import BadInput, ControlPlaneFault
 from tests.cli.api.folders import SECRET_VALUE, make_folder, read
 from tests.cli.commands import done, refused, running_api

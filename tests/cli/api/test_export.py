@@ -9,13 +9,14 @@ import msgspec
 import pytest
 
 from applecart.api.meta import Resource
-from applecart.cli.api.export import chosen_kinds, is_chosen
+from applecart.cli.api.export import chosen_kinds, export, is_chosen
 from applecart.cli.api.portable import OF_THE_CLUSTER, OWNERS
 from applecart.cli.api.yaml_stream import as_yaml, documents
+from applecart.cli.main import run
 from applecart.clock import SystemClock
 from applecart.embedded.server.data_folder import DataFolder
 from applecart.embedded.server.server import offline_api
-from applecart.errors import BadInput
+from applecart.errors import BadInput, Permanent
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.discovery import Discovery, Served
@@ -136,6 +137,36 @@ async def test_namespaces_and_kinds_can_be_chosen(folder: DataFolder) -> None:
     ]
     assert {kind for kind, _ in named(exported(*data, "--kind", "Wagon", "--kind", f"wagons.{GROUP}"))} == {"Wagon"}
     assert "--kind submarine: the API serves no such kind" in refused("api", "export", *data, "--kind", "submarine")
+
+
+async def test_a_namespace_that_is_not_there_is_said(folder: DataFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    """A name with a slip of the finger gave an empty file, exit code 0 and no word."""
+    with pytest.raises(Permanent, match="the cluster has no namespace nope; look with"):
+        await export(folder.folder, None, None, ("ci", "nope"), ())
+    assert capsys.readouterr().out == ""
+    assert Permanent.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--data", "x", "--kubeconfig", "y"), "--data and --kubeconfig name two clusters; give --data for the API"),
+        (("--data", "x", "--context", "y"), "--context names a context of a kubeconfig; give --kubeconfig FILE with it"),
+    ],
+)
+def test_two_clusters_are_refused_and_none_is_dropped(
+    flags: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["api", "export", *flags]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_folder_of_the_environment_does_not_contradict_a_kubeconfig(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("APPLECART_DATA", str(tmp_path))
+    run(["api", "export", "--kubeconfig", str(tmp_path / "none")])
+    assert f"{tmp_path / 'none'}" in capsys.readouterr().err
 
 
 async def test_either_a_folder_or_a_kubeconfig_must_be_given() -> None:

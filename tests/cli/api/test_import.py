@@ -1,6 +1,7 @@
 """What an import makes of a stream, before it speaks to any cluster."""
 
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from applecart.api.meta import Key
 from applecart.cli.api.portable import OWNERS
+from applecart.cli.main import run
 from applecart.errors import BadInput
 from tests.cli.commands import refused
 
@@ -65,6 +67,21 @@ def test_any_document_is_an_object_or_a_sentence(given: dict[str, Any]) -> None:
     except BadInput:
         return
     importing.owner_positions([found, found])
+
+
+@pytest.mark.parametrize("text", ["", "---\n# nothing\n---\n"])
+def test_a_stream_without_objects_is_a_sentence(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An export that had failed was piped into it, and all looked well."""
+    (tmp_path / "fleet.yaml").write_text(text)
+    assert run(["api", "import", "--kubeconfig", "never-read", "--from", str(tmp_path / "fleet.yaml")]) == 1
+    said = capsys.readouterr()
+    assert f"{tmp_path / 'fleet.yaml'} holds no object" in said.err
+    assert said.out == ""
+
+
+def test_a_folder_is_no_stream(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["api", "import", "--kubeconfig", "never-read", "--from", str(tmp_path)]) != 0
+    assert "Is a directory" in capsys.readouterr().err
 
 
 def test_a_stream_that_is_none_is_refused_before_a_cluster_is_asked() -> None:

@@ -215,3 +215,21 @@ def test_a_missing_file_is_a_sentence(tmp_path: Path) -> None:
     said = refused("api", "restore", "--data", str(tmp_path / "new"), "--from", str(tmp_path / "none.tar"))
     assert "none.tar is not a file" in said
     assert not (tmp_path / "new").exists()
+
+
+def modes(below: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mode for path in below.rglob("*")}
+
+
+@pytest.mark.parametrize("is_there", [False, True], ids=["no folder", "an empty one"])
+async def test_a_refused_restore_leaves_nothing(keyless: Path, tmp_path: Path, is_there: bool) -> None:
+    """It left a folder with an empty pki and a lock, in which nobody had a server."""
+    target = tmp_path / "deep" / "new"
+    if is_there:
+        target.mkdir(parents=True, mode=0o755)
+    before = modes(tmp_path)
+    for archive, said in ((keyless, "holds no keys"), (altered(keyless, "store.db", None), "it lacks a part")):
+        with pytest.raises(BadInput, match=said):
+            restore(target, archive, NOW, force=False)
+    (tmp_path / "altered.tar").unlink()
+    assert modes(tmp_path) == before

@@ -1,17 +1,22 @@
 """The server put together on a data folder."""
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
-from applecart.api.core import Namespace
-from applecart.api.meta import Key
+from applecart.api.core import Namespace, Secret
+from applecart.api.meta import Key, ObjectMeta
 from applecart.clock import SystemClock
 from applecart.embedded.server.data_folder import existing_data_folder
 from applecart.embedded.server.server import EmbeddedServer, offline_api, reachable
 from applecart.errors import BadInput
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
+from tests.soak import soaks
 
 pytestmark = pytest.mark.real_time
 
@@ -52,6 +57,122 @@ async def test_its_data_outlive_it_and_can_be_read_without_a_socket(tmp_path: Pa
                 pytest.fail("two on one folder")
     async with offline_api(existing_data_folder(tmp_path), clock) as running:
         assert (await Client(running.transport(), clock).get(Namespace, Key("", "default"))).metadata.uid == uid
+
+
+@pytest.mark.parametrize("host", ["nope.invalid", "999.1.1.1", "192.0.2.7", "a..b", "\u00fc"])
+async def test_a_host_that_is_not_this_machines_is_said_to_be_that(host: str, tmp_path: Path) -> None:
+    """It said: choose another port."""
+    with pytest.raises(BadInput, match=rf"^--host {re.escape(host)} is no address of this machine \(") as refusal:
+        await EmbeddedServer(tmp_path, SystemClock(), host=host).__aenter__()
+    assert "port" not in str(refusal.value)
+
+
+NO_NAMES = (
+    "",
+    "a b",
+    "https://a",
+    "a:6443",
+    "a,b",
+    "-a",
+    "a..b",
+    "a.",
+    "10.0.0.300",
+    "\u00fc",
+    "a" * 64,
+    "a." * 127 + "a",
+    "*",
+)
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+async def test_a_name_that_no_certificate_can_carry_is_refused_before_anything_is_written(name: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="is no name for a certificate"):
+        await EmbeddedServer(tmp_path / "data", SystemClock(), names=("api.example.org", name)).__aenter__()
+    assert not (tmp_path / "data").exists()
+
+
+async def test_names_and_addresses_that_clients_use_are_in_the_certificate(tmp_path: Path) -> None:
+    names = ("api.example.org", "*.ci.example.org", "mac_1", "10.0.0.7", "fe80::1", "xn--bcher-kva.example")
+    async with EmbeddedServer(tmp_path, SystemClock(), names=names) as server:
+        shown = x509.load_pem_x509_certificate(server.folder.server_files.certificate.read_bytes())
+    alternatives = shown.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert set(names) <= {str(one.value) for one in alternatives}
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.rglob("*") if file.is_file() and file.name != "lock"}
+
+
+async def test_an_empty_database_beside_keys_is_refused(tmp_path: Path) -> None:
+    """A copy that ran out of disk left `store.db` without a byte, and the server began an empty cluster without a word."""
+    async with EmbeddedServer(tmp_path, SystemClock()) as server:
+        folder = server.folder
+    folder.database.write_bytes(b"")
+    before = files_of(tmp_path)
+    with pytest.raises(BadInput, match=r"store\.db is empty, .*restore a backup .*, or remove it to begin anew"):
+        await EmbeddedServer(tmp_path, SystemClock()).__aenter__()
+    assert files_of(tmp_path) == before
+    folder.database.unlink()
+    async with EmbeddedServer(tmp_path, SystemClock()):
+        pass
+
+
+async def test_a_key_that_is_missing_beside_sealed_secrets_is_not_made_anew(tmp_path: Path) -> None:
+    """It was, before the start was refused, and then nothing said any more that a file was missing."""
+    async with EmbeddedServer(tmp_path, SystemClock()) as server:
+        client = Client(server.running.transport(), SystemClock())
+        await client.create(Secret(metadata=ObjectMeta(name="token", namespace="default")))
+        folder = server.folder
+    kept = folder.secrets_key.read_bytes()
+    folder.secrets_key.unlink()
+    before = files_of(tmp_path)
+    with pytest.raises(BadInput, match=r"secrets\.key is missing, and .*store\.db holds Secrets that only it opens"):
+        await EmbeddedServer(tmp_path, SystemClock()).__aenter__()
+    assert files_of(tmp_path) == before
+    folder.secrets_key.write_bytes(kept)
+    async with EmbeddedServer(tmp_path, SystemClock()):
+        pass
+
+
+# Ends as by a power cut before the nth of: a statement that makes the database, a key, a certificate.
+FIRST_START = """
+import asyncio, os, sqlite3, sys
+from pathlib import Path as Folder
+from applecart.clock import SystemClock
+from applecart.embedded.server.server import EmbeddedServer
+from applecart.embedded.store import sealing
+from applecart.embedded.trust import pki
+
+left = [int(sys.argv[2])]
+
+def counted(call):
+    def counting(*given):
+        left[0] -= 1
+        if left[0] < 0:
+            os.kill(os.getpid(), 9)
+        return call(*given)
+    return counting
+
+class Dying(sqlite3.Connection):
+    executescript = counted(sqlite3.Connection.executescript)
+
+connect = sqlite3.connect
+sqlite3.connect = lambda file, **how: connect(file, factory=Dying, **how)
+sealing.write_private = pki.write_private = counted(pki.write_private)
+asyncio.run(EmbeddedServer(Folder(sys.argv[1]), SystemClock()).__aenter__())
+"""
+
+
+def kill_a_first_start(data: Path, steps: int) -> None:
+    killed = subprocess.run([sys.executable, "-c", FIRST_START, str(data), str(steps)], capture_output=True, check=False)
+    assert killed.returncode == -9, killed.stderr
+
+
+@pytest.mark.parametrize("steps", soaks((0, 1), tuple(range(12))))
+async def test_a_first_start_that_is_killed_anywhere_is_begun_again(steps: int, tmp_path: Path) -> None:
+    kill_a_first_start(tmp_path, steps)
+    async with EmbeddedServer(tmp_path, SystemClock()) as server:
+        assert await Client(server.running.transport(), SystemClock()).get(Namespace, Key("", "default"))
 
 
 async def test_a_start_that_fails_lets_go_of_the_folder(tmp_path: Path) -> None:

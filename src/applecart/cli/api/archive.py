@@ -13,12 +13,11 @@ from pathlib import Path
 
 import msgspec
 
+from applecart.embedded.server.data_folder import DATABASE, KEYS
 from applecart.errors import BadInput
 
 FORMAT = 1
 MANIFEST = "manifest.json"
-DATABASE = "store.db"
-KEYS = ("secrets.key", "pki/ca.crt", "pki/ca.key", "pki/service-accounts.pub", "pki/service-accounts.key")
 MANIFEST_LIMIT_BYTES = 65_536  # it has a few hundred
 COPY_BYTES = 1 << 20
 KEY_LIMIT_BYTES = 65_536  # a key or a certificate has about a thousand

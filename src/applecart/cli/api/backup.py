@@ -10,11 +10,11 @@ from pathlib import Path
 import click
 
 from applecart import __version__
-from applecart.cli.api.archive import FORMAT, KEYS, Manifest, write_archive
+from applecart.cli.api.archive import FORMAT, Manifest, write_archive
 from applecart.cli.api.database import check_database, copy_database, read_facts
 from applecart.cli.api.reach import data_option
 from applecart.clock import SystemClock
-from applecart.embedded.server.data_folder import DataFolder, existing_data_folder
+from applecart.embedded.server.data_folder import KEYS, DataFolder, existing_data_folder
 from applecart.errors import BadInput, ControlPlaneFault
 
 Progress = Callable[[int, int], None]

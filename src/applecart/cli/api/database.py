@@ -14,15 +14,12 @@ import msgspec
 from applecart.api.meta import Key
 from applecart.embedded.store.record import Op
 from applecart.embedded.store.sealing import SEALED, KeySealer
-from applecart.embedded.store.sqlite_file import APPLICATION_ID, LAYOUT, connect, explain, get_meta, set_meta
+from applecart.embedded.store.sqlite_file import APPLICATION_ID, LAYOUT, SEALED_ROW, connect, explain, get_meta, set_meta
 from applecart.errors import BadInput, ControlPlaneFault
 
 PROGRESS_STEPS = 200_000  # of SQLite's machine between two looks: some tens of milliseconds
 RESTORE_JUMP = 1_000_000_000  # more than a fleet writes between two backups, and far below what clients can hold
 
-_SEALED_ROW = """
-SELECT label, ns, name, rev, value FROM log JOIN resource ON resource.id = log.res WHERE substr(value, 1, 1) = ? LIMIT 1
-"""
 _FORGET = f"""
 DELETE FROM log WHERE rev NOT IN (SELECT max(rev) FROM log GROUP BY res, ns, name);
 DELETE FROM log WHERE op = {Op.DELETED:d};
@@ -99,7 +96,7 @@ def check_database(file: Path) -> None:
 def check_key(file: Path, sealer: KeySealer) -> None:
     """Raises BadInput when the key does not open what the database holds."""
     with closing(connect(file)) as database:
-        row = database.execute(_SEALED_ROW, (SEALED,)).fetchone()
+        row = database.execute(SEALED_ROW, (SEALED,)).fetchone()
     if row is not None:
         label, namespace, name, revision, value = row
         sealer.unseal(label, Key(namespace, name), revision, value)

@@ -11,15 +11,18 @@ from typing import Any
 
 import click
 import msgspec
+from click.core import ParameterSource
 
-from applecart.api.meta import Resource
+from applecart.api.core import Namespace
+from applecart.api.meta import Key, Resource
 from applecart.cli.api.portable import Document, Left, is_left_kind, portable, rank
 from applecart.cli.api.reach import data_option, reached
 from applecart.cli.api.yaml_stream import as_yaml
 from applecart.clock import SystemClock
-from applecart.errors import BadInput
+from applecart.errors import BadInput, Permanent
 from applecart.kube.client import PAGE_SIZE, Client
 from applecart.kube.discovery import Discovery, discover
+from applecart.kube.errors import NotFound
 from applecart.kube.paths import collection_path
 from applecart.kube.transport import Request
 
@@ -44,19 +47,29 @@ def command(
       applecart api export --data build/api > fleet.yaml
       applecart api import --kubeconfig other.kubeconfig < fleet.yaml
     """
-    # A folder in the environment must not contradict a kubeconfig on the command line.
-    chosen = None if kubeconfig else data
-    left = asyncio.run(export(chosen, kubeconfig, context, namespaces, kinds))
+    if context and not kubeconfig:
+        raise BadInput("--context names a context of a kubeconfig; give --kubeconfig FILE with it")
+    if kubeconfig and data and click.get_current_context().get_parameter_source("data") is ParameterSource.ENVIRONMENT:
+        data = None  # what lies in the environment does not contradict what somebody typed
+    if kubeconfig and data:
+        raise BadInput(
+            "--data and --kubeconfig name two clusters; give --data for the API of a folder, or --kubeconfig for any other"
+        )
+    exported, left = asyncio.run(export(data, kubeconfig, context, namespaces, kinds))
     for because, count in sorted(left.items()):
         click.echo(f"left out: {count} {because}", err=True)
+    if not exported and not left:
+        click.echo("nothing to export", err=True)
 
 
 async def export(
     data: Path | None, kubeconfig: str | None, context: str | None, namespaces: Sequence[str], kinds: Sequence[str]
-) -> Counter[str]:
-    """Print, and count what was left out by its reason."""
+) -> tuple[int, Counter[str]]:
+    """Print; how many, and how many were left out by their reason."""
+    exported = 0
     left: Counter[str] = Counter()
     async with reached(data, kubeconfig, context, SystemClock()) as client:
+        await refuse_missing(client, namespaces)
         for resource in chosen_kinds(await discover(client), kinds):
             async for document in listed(client, resource):
                 if not is_chosen(resource, document, namespaces):
@@ -66,7 +79,17 @@ async def export(
                     left[moved.because] += 1
                 else:
                     click.echo(as_yaml(moved), nl=False)
-    return left
+                    exported += 1
+    return exported, left
+
+
+async def refuse_missing(client: Client, namespaces: Sequence[str]) -> None:
+    """Raises Permanent for a namespace that was named and is not there: an empty file would pass for an export."""
+    for name in namespaces:
+        try:
+            await client.get(Namespace, Key("", name))
+        except NotFound:
+            raise Permanent(f"the cluster has no namespace {name}; look with: kubectl get namespaces") from None
 
 
 def chosen_kinds(discovery: Discovery, kinds: Sequence[str]) -> list[Resource]:

@@ -20,7 +20,7 @@ from applecart.cli.api.portable import ENDED, OWNERS, Document, has_ended, is_bu
 from applecart.cli.api.reach import reached
 from applecart.cli.api.yaml_stream import documents
 from applecart.clock import Clock, SystemClock
-from applecart.errors import BadInput
+from applecart.errors import BadInput, Permanent
 from applecart.kube.client import Client
 from applecart.kube.discovery import Discovery, discover
 from applecart.kube.errors import AlreadyExists, MethodNotAllowed, NotFound
@@ -64,6 +64,8 @@ def command(kubeconfig: str, context: str | None, source: Any) -> None:
     except UnicodeDecodeError:
         raise BadInput(f"{source.name} is no text in UTF-8") from None
     objects = [read(document, source.name) for document in documents(text, source.name)]
+    if not objects:
+        raise Permanent(f"{source.name} holds no object; look whether the export that made it went well")
     done = asyncio.run(bring_in(objects, kubeconfig, context, SystemClock()))
     for what, count in sorted(done.items()):
         click.echo(f"{count} {what}")

@@ -1,7 +1,7 @@
 """`applecart api restore`: put a backup in place of a data folder's content.
 
-Everything is unpacked and checked beside the old files first. What was there is moved aside and never removed. The database
-comes last: a stop in between leaves a folder without one, into which the same command can be run again.
+Everything is unpacked and checked before the folder is touched, or made. What was there is moved aside and never removed. The
+database comes last: a stop in between leaves a folder without one, into which the same command can be run again.
 """
 
 import tempfile
@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 import msgspec
 
-from applecart.cli.api.archive import DATABASE, KEYS, Manifest, sync_folder, unpack
+from applecart.cli.api.archive import Manifest, sync_folder, unpack
 from applecart.cli.api.database import check_database, check_key, prepare_restored, read_facts
 from applecart.cli.api.reach import data_option
 from applecart.clock import SystemClock
-from applecart.embedded.server.data_folder import DataFolder, make_data_folder
+from applecart.embedded.server.data_folder import DATABASE, KEYS, DataFolder, Hold, make_data_folder
 from applecart.embedded.store.sealing import load_or_make_key
 from applecart.embedded.trust.private_file import make_private_folder
 from applecart.errors import BadInput
@@ -53,23 +53,35 @@ def command(data: Path, archive: Path, force: bool) -> None:
 def restore(data: Path, archive: Path, now: datetime, *, force: bool) -> Restored:
     if not archive.is_file():
         raise BadInput(f"--from {archive} is not a file")
-    folder = make_data_folder(data)
-    hold = folder.hold()
+    folder = DataFolder(data.absolute())
+    near = next(path for path in (folder.folder, *folder.folder.parents) if path.is_dir())  # on the same disk
+    hold: Hold | None = None
     try:
-        if folder.database.exists() and not force:
-            raise BadInput(f"{data} has a database already; give --force to move it aside, or name another folder")
-        with tempfile.TemporaryDirectory(prefix=".restoring-", dir=folder.folder) as aside:
+        if folder.lock.exists():
+            hold = folder.hold()
+        _refuse_used(data, folder, force)
+        with tempfile.TemporaryDirectory(prefix=".restoring-", dir=near) as aside:
             new = Path(aside)
             manifest = unpack(archive, new)
             _check(new, manifest, folder)
             objects = sum(read_facts(new / DATABASE).objects.values())
+            make_data_folder(data)
+            if hold is None:
+                hold = folder.hold()
+                _refuse_used(data, folder, force)  # nobody could have been kept out until now
             revision = prepare_restored(new / DATABASE, seen=_revision_seen(folder))
             moved_to = _put_in_place(folder, new, manifest, now)
         return Restored(manifest, objects, revision, moved_to)
     except OSError as error:
         raise BadInput(f"{error.filename or data} cannot be written ({error.strerror}); check the disk") from None
     finally:
-        hold.release()
+        if hold is not None:
+            hold.release()
+
+
+def _refuse_used(data: Path, folder: DataFolder, force: bool) -> None:
+    if folder.database.exists() and not force:
+        raise BadInput(f"{data} has a database already; give --force to move it aside, or name another folder")
 
 
 def _check(new: Path, manifest: Manifest, folder: DataFolder) -> None:

@@ -29,6 +29,7 @@ NETWORK_FILESYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs
 MOUNTS = Path("/proc/self/mounts")
 ADMIN_USER = "kubernetes-admin"
 DATABASE = "store.db"
+KEYS = ("secrets.key", "pki/ca.crt", "pki/ca.key", "pki/service-accounts.pub", "pki/service-accounts.key")
 TRIES, TRY_AGAIN_S = 3, 0.02  # a look at who holds the folder takes microseconds
 HOLDER_BYTES = 32  # more than any process id has
 
@@ -103,8 +104,12 @@ class DataFolder:
             os.close(descriptor)
         return None
 
-    def authority(self, now: datetime) -> Authority:
-        if self.database.exists() and not self.authority_files.certificate.exists():
+    def keys_there(self) -> list[Path]:
+        return [file for name in KEYS if (file := self.folder / name).exists()]
+
+    def authority(self, now: datetime, *, is_in_use: bool = False) -> Authority:
+        """`is_in_use`: something was stored here, so an authority was there as well."""
+        if is_in_use and not self.authority_files.certificate.exists():
             log.warning(
                 "the authority beside the database is missing, a new one is made: kubeconfigs handed out before fail; "
                 "to have them work again, stop the server and put pki/ back",
@@ -151,13 +156,13 @@ class Hold:
 def make_data_folder(folder: Path) -> DataFolder:
     """The folder, made when it is not there; raises BadInput when it cannot be used."""
     data = DataFolder(folder.absolute())
+    if (kind := filesystem_of(data.folder)) in NETWORK_FILESYSTEMS:
+        raise BadInput(f"{folder} lies on a network filesystem ({kind}), whose locks cannot be trusted; use a local disk")
     try:
         make_private_folder(data.folder)
         make_private_folder(data.pki)
     except OSError as error:
         raise _unusable(folder, error) from None
-    if (kind := filesystem_of(data.folder)) in NETWORK_FILESYSTEMS:
-        raise BadInput(f"{folder} lies on a network filesystem ({kind}), whose locks cannot be trusted; use a local disk")
     return data
 
 

@@ -5,6 +5,7 @@ folder of a server that is stopped. `EmbeddedServer` adds TLS and HTTP, and stop
 """
 
 import asyncio
+import socket
 import sqlite3
 import ssl
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -38,9 +39,10 @@ from applecart.embedded.server.subresources import Identity
 from applecart.embedded.server.worker import Worker
 from applecart.embedded.store.log import Log, StoreFailed
 from applecart.embedded.store.sealing import load_or_make_key
-from applecart.embedded.store.sqlite_file import explain
+from applecart.embedded.store.sqlite_file import create_database, explain, holds_sealed, is_empty
 from applecart.embedded.store.sqlite_log import SqliteLog
 from applecart.embedded.store.store import Store, StoreReader
+from applecart.embedded.trust.pki import alternative
 from applecart.errors import BadInput
 from applecart.kube.background import Background
 
@@ -126,8 +128,8 @@ async def offline_api(folder: DataFolder, clock: Clock) -> AsyncIterator[Running
     hold = folder.hold()
     try:
         with _told_in_sentences(folder.folder):
-            keys = TokenKeys.load(folder.token_keys())
-            async with running_api(open_log(folder), clock, keys) as running:
+            log = open_log(folder)
+            async with running_api(log, clock, TokenKeys.load(folder.token_keys())) as running:
                 yield running
     finally:
         hold.release()
@@ -179,12 +181,15 @@ class EmbeddedServer:
 
     async def _start(self) -> None:
         now = self._clock.now()
+        await refuse_foreign_host(self._host)
+        for name in self._names:
+            alternative(name)
         self.folder = make_data_folder(self._data)
         hold = self.folder.hold()
         self._stack.callback(hold.release)
-        self.authority = self.folder.authority(now)
-        self.keys = TokenKeys.load(self.folder.token_keys())
         log = open_log(self.folder)
+        self.authority = self.folder.authority(now, is_in_use=log.revision > 0)
+        self.keys = TokenKeys.load(self.folder.token_keys())
         served = running_api(log, self._clock, self.keys, self._settings, has_worker=True)
         running = await self._stack.enter_async_context(served)
         self.running = running
@@ -230,8 +235,37 @@ class EmbeddedServer:
 
 
 def open_log(folder: DataFolder) -> SqliteLog:
-    """The log of a folder that this process holds."""
+    """The log of a folder that this process holds.
+
+    A first start makes the database before any key. So an empty one beside keys was not cut off while it was made: it lost what
+    it held. Whatever is missing here is told before anything is written in its place.
+    """
+    if (keys := folder.keys_there()) and folder.database.exists() and is_empty(folder.database):
+        raise BadInput(
+            f"{folder.database} is empty, but {keys[0]} is of a server that ran here; restore a backup (applecart api restore "
+            "--force), or remove it to begin anew without any object"
+        )
+    create_database(folder.database)
+    if not folder.secrets_key.exists() and holds_sealed(folder.database):
+        raise BadInput(
+            f"{folder.secrets_key} is missing, and {folder.database} holds Secrets that only it opens; put it back, or restore "
+            "a backup that has it (applecart api restore --force)"
+        )
     return SqliteLog(folder.database, load_or_make_key(folder.secrets_key))
+
+
+async def refuse_foreign_host(host: str) -> None:
+    """Raises BadInput for a name or address on which this machine cannot listen, whatever the port."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        for family, kind, protocol, _, address in found:
+            with socket.socket(family, kind, protocol) as tried:
+                tried.bind(address)
+    except (OSError, UnicodeError) as error:
+        because = error.strerror if isinstance(error, OSError) else "it is no host name"
+        raise BadInput(
+            f"--host {host} is no address of this machine ({because}); give one it has, such as {LOOPBACK} or 0.0.0.0"
+        ) from None
 
 
 def reachable(host: str) -> str:

@@ -5,9 +5,10 @@ could come back with other content, and informers would skip it without an error
 """
 
 import sqlite3
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
+from applecart.embedded.store.sealing import SEALED
 from applecart.errors import BadInput
 
 APPLICATION_ID = 0x61706C63  # "aplc": another program's database is not ours to change
@@ -33,6 +34,9 @@ CREATE INDEX log_key ON log(res, ns, name, rev);
 CREATE TABLE meta(k TEXT PRIMARY KEY, v NOT NULL);
 COMMIT;
 """
+SEALED_ROW = """
+SELECT label, ns, name, rev, value FROM log JOIN resource ON resource.id = log.res WHERE substr(value, 1, 1) = ? LIMIT 1
+"""
 
 
 def connect(file: Path) -> sqlite3.Connection:
@@ -41,12 +45,39 @@ def connect(file: Path) -> sqlite3.Connection:
     return sqlite3.connect(file, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT_S)
 
 
+def is_empty(file: Path) -> bool:
+    """Whether nothing was ever committed to it: its size does not tell, for a cut off creation is rolled back by this look."""
+    try:
+        with closing(connect(file)) as database:
+            return not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    except sqlite3.Error:
+        return False  # it holds something, be it damaged
+
+
+def create_database(file: Path) -> None:
+    """Make it when there is none."""
+    if not file.exists() or is_empty(file):
+        try:
+            with closing(connect(file)) as database:
+                database.executescript(_CREATE)
+        except sqlite3.Error as error:
+            raise BadInput(explain(file, error)) from None
+
+
+def holds_sealed(file: Path) -> bool:
+    """Whether a Secret lies in it."""
+    try:
+        with closing(connect(file)) as database:
+            return database.execute(SEALED_ROW, (SEALED,)).fetchone() is not None
+    except sqlite3.Error:
+        return False  # told where it is opened
+
+
 def open_database(file: Path) -> sqlite3.Connection:
     """Open or create the database. Raises BadInput with a sentence for every way in which it is not usable."""
     database: sqlite3.Connection | None = None
     try:
         database = connect(file)
-        # Not whether the file is there: one whose creation was cut off is there, and rolled back to nothing by this look.
         if database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
             database.executescript(_CREATE)
         else:

@@ -7,6 +7,7 @@ is issued anew at each start, so it never expires under a running fleet. Keys ar
 A kubeconfig holds everything inline, so that it can be copied to another machine as one file, and is as private as a key.
 """
 
+import re
 from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -36,6 +37,9 @@ AUTHORITY_LIFETIME = timedelta(days=3650)  # longer than any fleet keeps one con
 LEAF_LIFETIME = timedelta(days=365)  # re-issued at each start; no process runs for a year
 NAME_LIMIT_BYTES = 64  # of a user or a group, set by X.509 (ub-common-name, ub-organization-name)
 CLOCK_SKEW = timedelta(minutes=5)  # a client whose clock is behind must not refuse a fresh certificate
+LONGEST_NAME_CHARS = 253  # of DNS
+_LABEL = "[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"  # underscores as Go's TLS takes them: some networks have them
+_HOST_NAME = re.compile(rf"(?:\*\.)?{_LABEL}(?:\.{_LABEL})*")
 IN_KUBECONFIG = "applecart"  # of the cluster, user and context in the file; kubectl shows it in its prompts
 
 
@@ -86,7 +90,7 @@ class Authority:
 
     def issue_server(self, names: Iterable[str], now: datetime) -> Pair:
         """For a server reached under these DNS names and IP addresses. It may show it as a client too, as etcd does."""
-        alternatives = x509.SubjectAlternativeName([_alternative(name) for name in names])
+        alternatives = x509.SubjectAlternativeName([alternative(name) for name in names])
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
         # Clients look at the alternatives only; a subject must merely not be empty.
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "server")])
@@ -172,10 +176,16 @@ def _unreadable(files: PairFiles) -> BadInput:
     )
 
 
-def _alternative(name: str) -> x509.GeneralName:
+def alternative(name: str) -> x509.GeneralName:
+    """A name or address as a certificate has it; raises BadInput for what no client could reach a server by."""
     try:
         return x509.IPAddress(ip_address(name))
     except ValueError:
+        is_number = name.rpartition(".")[2].isdecimal()  # clients take it for an address that is none
+        if len(name) > LONGEST_NAME_CHARS or is_number or not _HOST_NAME.fullmatch(name):
+            raise BadInput(
+                f"{name!r} is no name for a certificate; give a host name, such as api.example.org, or an address"
+            ) from None
         return x509.DNSName(name)
 
 

@@ -28,7 +28,7 @@ OURS := $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --python $(
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-up: $(VENV)/ready-to-run ## run applecart until Ctrl-C (UP='--macs 10' for its options)
+up: $(VENV)/ready-to-run ## run applecart until Ctrl-C (options: UP='--macs 10')
 	@$(BIN)/applecart up $(UP)
 
 test: check ## check, then every test that needs no Kubernetes
@@ -37,7 +37,7 @@ test: check ## check, then every test that needs no Kubernetes
 test-kubernetes: $(VENV)/ready-to-develop kube-binaries ## tests on a real kube-apiserver (KUBE=1.33: the oldest)
 	$(BIN)/pytest -n 2 -m "kubernetes and not soak"
 
-soak: $(VENV)/ready-to-develop kube-binaries ## every test at full length, fresh examples (SEED=n repeats)
+soak: $(VENV)/ready-to-develop kube-binaries ## every test at full length (SEED=n repeats one)
 	failed=0; \
 	$(BIN)/pytest -n auto --dist worksteal -m "not kubernetes" $(SOAK) || failed=1; \
 	$(BIN)/pytest -n 2 -m kubernetes $(SOAK) || failed=1; \

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -104,3 +105,9 @@ def test_a_reader_that_leaves_early_causes_no_words() -> None:
     os.close(writer)
     assert ended.stderr == ""
     assert ended.returncode == 1
+
+
+def test_make_help_fits_a_terminal() -> None:
+    shown = subprocess.run(["make", "help"], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True).stdout
+    assert "make test " in shown
+    assert [line for line in shown.splitlines() if len(line) > 80] == []

@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -310,6 +311,17 @@ def test_values_are_shown_as_people_write_them() -> None:
     assert plain({"b", "a"}) == ["a", "b"]
     assert plain(float("inf")) == "inf"
     assert sentence(KeyError("a")) == "KeyError: 'a'"
+
+
+@pytest.mark.parametrize(
+    ("story", "shown"), [("out", '"level": "info"'), ("err", "INFO")], ids=["a file of its own", "one file"]
+)
+def test_a_log_in_one_stream_with_what_people_read_is_text(story: str, shown: str, tmp_path: Path) -> None:
+    """`make up 2>&1 | less` showed lines of JSON between the lines to type."""
+    with (tmp_path / "err").open("a") as stream, (tmp_path / story).open("a") as beside:
+        setup_logging(stream=stream, beside=beside)
+        logger("applecart.test").info("registered the Node")
+    assert shown in (tmp_path / "err").read_text()
 
 
 @pytest.mark.parametrize(("stream", "expected"), [(Terminal(), "INFO"), (io.StringIO(), '"level": "info"')])

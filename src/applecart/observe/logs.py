@@ -9,6 +9,7 @@ secret at all. A logging call never raises into the code that logs.
 """
 
 import logging
+import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -72,14 +73,19 @@ def setup_logging(
     format: LogFormat | None = None,
     stream: IO[str] | None = None,
     clock: Clock | None = None,
+    beside: IO[str] | None = None,
 ) -> None:
-    """Send every record of this process to one stream. Without a format: text on a terminal, JSON elsewhere."""
+    """Send every record of this process to one stream. Without a format: text on a terminal, JSON elsewhere.
+
+    `beside`: where the command tells its story to people. A log that goes to the very same place is text as well.
+    """
     if level not in LEVELS:
         raise BadInput(f"--log-level {level!r} is not a level; use one of {', '.join(LEVELS)}")
     if format is not None and format not in get_args(LogFormat):
         raise BadInput(f"--log-format {format!r} is not a format; use text or json")
     stream = sys.stderr if stream is None else stream
-    chosen = format or ("text" if stream.isatty() else "json")
+    is_read = stream.isatty() or (beside is not None and _are_one(stream, beside))
+    chosen = format or ("text" if is_read else "json")
     clock = clock or SystemClock()
     root = logging.getLogger()
     for handler in [handler for handler in root.handlers if isinstance(handler, _Handler)]:
@@ -88,6 +94,13 @@ def setup_logging(
     root.setLevel(level.upper())
     for name in CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _are_one(stream: IO[str], other: IO[str]) -> bool:
+    try:
+        return os.path.sameopenfile(stream.fileno(), other.fileno())
+    except (OSError, ValueError):  # no files, or closed ones
+        return False
 
 
 class _Handler(logging.Handler):

@@ -8,6 +8,7 @@ import asyncio
 import gc
 import os
 import shlex
+import sys
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -52,7 +53,7 @@ class Options(msgspec.Struct, frozen=True):
     help="Run a scheduler, garbage collector and the like beside it.",
 )
 @click.option("--log-level", default="info", show_default=True, help="debug, info, warning or error.")
-@click.option("--log-format", type=click.Choice(["text", "json"]), help="Default: text on a terminal, json elsewhere.")
+@click.option("--log-format", type=click.Choice(["text", "json"]), help="Default: text where people read, json elsewhere.")
 def command(
     data: Path,
     port: int,
@@ -68,7 +69,7 @@ def command(
     Example:
       applecart api start --data build/api --port 6443
     """
-    setup_logging(log_level, log_format)
+    setup_logging(log_level, log_format, beside=sys.stdout)
     os.umask(0o077)  # everything it writes is its owner's alone
     asyncio.run(run(Options(data, port, host, names, with_controllers), SystemClock()))
 

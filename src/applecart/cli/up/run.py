@@ -7,6 +7,7 @@ import asyncio
 import gc
 import os
 import socket
+import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -75,7 +76,7 @@ MEANS = {
 )
 @click.option("--port", default=8321, show_default=True, help="Of the metrics and health pages, on loopback; 0 for any.")
 @click.option("--log-level", default="info", show_default=True, help="debug, info, warning or error.")
-@click.option("--log-format", type=click.Choice(["text", "json"]), help="Default: text on a terminal, json elsewhere.")
+@click.option("--log-format", type=click.Choice(["text", "json"]), help="Default: text where people read, json elsewhere.")
 def command(
     api: str | None,
     binaries: str | None,
@@ -97,7 +98,7 @@ def command(
       applecart up --macs 10 --data /tmp/ten-macs
       applecart up --api external --kubeconfig ~/.kube/staging --context ci
     """
-    setup_logging(log_level, log_format)
+    setup_logging(log_level, log_format, beside=sys.stdout)
     os.umask(0o077)  # everything it writes is its owner's alone
     folder = Path(binaries) if binaries else binaries_folder()
     options = Options(Path(data), api, folder, kubeconfig, context, port, api_port, controllers, macs)

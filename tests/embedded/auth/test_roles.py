@@ -11,7 +11,6 @@ from applecart.embedded.auth.roles import (
     MOST_SINGLE_RULES,
     Rule,
     TooManyRules,
-    aggregated_rules,
     compacted,
     is_aggregated,
     missing,
@@ -145,12 +144,12 @@ def test_a_role_gathers_the_rules_of_chosen_roles_in_the_order_of_their_names_wi
         labelled("a", "to-all", PODS),
         labelled("c", "to-none", rule("*", "*", "*")),
     ]
-    assert aggregated_rules(all_, [*others, all_]) == [PODS, NODES]
+    assert plan_aggregation([*others, all_]) == {"all": [PODS, NODES]}
 
 
 def test_a_role_never_gathers_from_itself() -> None:
     loop = labelled("loop", "to-loop", PODS, gathers="to-loop")
-    assert aggregated_rules(loop, [loop]) == []
+    assert plan_aggregation([loop]) == {"loop": []}
 
 
 def test_rules_pass_through_a_chain_of_gathering_roles() -> None:

@@ -7,7 +7,6 @@ Pure: knows no bindings and no users.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import msgspec
 
@@ -154,37 +153,32 @@ def is_aggregated(role: Document) -> bool:
     return bool(_selectors(role))
 
 
-def aggregated_rules(role: Document, roles: Iterable[Document]) -> list[Document]:
-    """What the role's rules must be, given all ClusterRoles."""
-    by_name = sorted(roles, key=name_of)
-    chosen = [
-        other
-        for selector in _selectors(role)
-        for other in by_name
-        if name_of(other) != name_of(role) and selects(selector, texts_by_name(metadata(other).get("labels")))
-    ]
-    rules: dict[Any, Document] = {}
-    for other in chosen:
-        for rule in mappings(other.get("rules")):
-            rules.setdefault(read_rule(rule), rule)
-    return list(rules.values())
-
-
 def plan_aggregation(roles: Sequence[Document]) -> dict[str, list[Document]]:
     """The rules of every aggregated ClusterRole whose stored ones are not what they must be, by name."""
-    gathering = {name_of(role) for role in roles if is_aggregated(role)}
-    current = {name_of(role): role for role in roles}
+    by_name = {name_of(role): role for role in sorted(roles, key=name_of)}
+    labels = {name: texts_by_name(metadata(role).get("labels")) for name, role in by_name.items()}
+    stored = {name: items(role.get("rules")) for name, role in by_name.items()}
+    current = dict(stored)
+    sources = {
+        name: [
+            other for selector in _selectors(role) for other in by_name if other != name and selects(selector, labels[other])
+        ]
+        for name, role in by_name.items()
+        if is_aggregated(role)
+    }
     for _ in range(MOST_ROUNDS):
         is_settled = True
-        for name in sorted(gathering):
-            rules = aggregated_rules(current[name], current.values())
-            if rules != items(current[name].get("rules")):
-                current[name] = {**current[name], "rules": rules}
+        for name, others in sources.items():
+            rules: dict[Rule, Document] = {}
+            for other in others:
+                for rule in mappings(current[other]):
+                    rules.setdefault(read_rule(rule), rule)
+            if (gathered := list(rules.values())) != current[name]:
+                current[name] = gathered
                 is_settled = False
         if is_settled:
             break
-    stored = {name_of(role): role for role in roles}
-    return {name: items(current[name].get("rules")) for name in sorted(gathering) if current[name] is not stored[name]}
+    return {name: current[name] for name in sources if current[name] is not stored[name]}
 
 
 def selects(selector: Document, labels: dict[str, str]) -> bool:

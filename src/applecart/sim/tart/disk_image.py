@@ -32,11 +32,17 @@ class DiskImage(msgspec.Struct):
 _decode = msgspec.json.Decoder(DiskImage).decode
 
 
-def read(path: Path) -> DiskImage:
+def read(path: Path | str) -> DiskImage:
     """A torn or foreign file reads as an empty disk; a missing one raises."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # a file object takes three times as long, and all disks are read often
     try:
-        with path.open("rb") as file:
-            return _decode(file.readline(LONGEST_HEADER_BYTES))
+        start = os.read(handle, HEADER_BYTES)
+        if b"\n" not in start:
+            start += os.read(handle, LONGEST_HEADER_BYTES - HEADER_BYTES)
+    finally:
+        os.close(handle)
+    try:
+        return _decode(start.partition(b"\n")[0])
     except (msgspec.DecodeError, UnicodeDecodeError):
         return DiskImage()
 
@@ -52,7 +58,7 @@ def write(path: Path, image: DiskImage, *, grow: bool = False) -> None:
         os.close(handle)
 
 
-def used_bytes(disks: Iterable[Path]) -> int:
+def used_bytes(disks: Iterable[str]) -> int:
     blocks: dict[str, int] = {}
     for path in disks:
         try:

@@ -89,12 +89,11 @@ class Store:
         facts = HostFacts.read(self.sim)
         return max(0, facts.disk_bytes - facts.other_bytes - disk_image.used_bytes(self._disks()))
 
-    def _disks(self) -> Iterator[Path]:
-        for folder in (*self.vms.iterdir(), *self.tmp.iterdir()):
-            yield folder / DISK
-        for parent, _, files in os.walk(self.images):  # a tag is a link, which it does not follow
-            if DISK in files:
-                yield Path(parent, DISK)
+    def _disks(self) -> Iterator[str]:
+        for folder in (self.vms, self.tmp):
+            for name in os.listdir(folder):
+                yield f"{folder}/{name}/{DISK}"
+        yield from _disks_below(str(self.images))
 
     def clean_tmp(self) -> None:
         """What every command but pull and clone does first."""
@@ -126,6 +125,19 @@ class Store:
             if other != name:
                 with suppress(OSError, refusals.Refused):
                     yield read_config(self.vms / other)
+
+
+def _disks_below(folder: str) -> Iterator[str]:
+    """A tag is a link, which it does not follow."""
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:  # deleted while we looked
+        return
+    for entry in entries:
+        if entry.name == DISK:
+            yield entry.path
+        elif entry.is_dir(follow_symlinks=False):
+            yield from _disks_below(entry.path)
 
 
 def exists(folder: Path) -> bool:

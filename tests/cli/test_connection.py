@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -25,10 +26,13 @@ def expired_token() -> str:
     return f"e30.{claims}.c2lnbmF0dXJl"
 
 
+NO_ONES = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "SSL_CERT_FILE": os.devnull}
+
+
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Through the real entry point, in a process of its own."""
     argv = [sys.executable, "-m", "applecart", "connection", *arguments]
-    return subprocess.run(argv, capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"})
+    return subprocess.run(argv, capture_output=True, text=True, env=NO_ONES)
 
 
 NO_SERVER: list[tuple[Any, str, int]] = [

@@ -37,7 +37,9 @@ log = logger(__name__)
 
 def main() -> NoReturn:
     gc.set_threshold(50_000, 20, 100)  # Python's default collects every 700 objects: an eighth of the time of a start
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    gc.freeze()  # what is left goes with the process; nobody needs to look through it first
+    sys.exit(code)
 
 
 def run(argv: list[str]) -> int:

@@ -18,9 +18,10 @@ from applecart.errors import ApplecartError
 from applecart.kube.connect import connect
 from applecart.kube.http import HttpTransport
 from applecart.kube.transport import Request
+from tests.cli.commands import environment
 
-ENDS_WITHIN_S = 30.0
-CALL_S = 20.0
+ENDS_WITHIN_S = 60.0
+CALL_S = 60.0
 PATH = "/api/v1/namespaces/default/configmaps"
 
 
@@ -48,7 +49,12 @@ class Program:
             "--no-controllers",
         ]
         self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._said, preexec_fn=self._limit
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            preexec_fn=self._limit,
+            env=environment(),
         )
         return self
 

@@ -19,7 +19,7 @@ from applecart.sim.wire_faults import Answer, Cut, Delay, Duplicate, Fault, Half
 pytestmark = pytest.mark.real_time
 
 BODY = b"0123456789" * 1000
-GIVE_UP_S = 10.0  # of a test that would otherwise hang; it takes milliseconds
+GIVE_UP_S = 60.0  # of a test that would otherwise hang; it takes milliseconds
 
 
 class Server:

@@ -67,7 +67,7 @@ async def test_a_hung_tart_with_a_grandchild_on_its_pipe_is_given_up_at_the_dead
     """Incident 8 with real processes."""
     fault = {"on": "get", "kind": "hang", "with_grandchild": True}
     (tart.home / "faults.json").write_text(json.dumps({"faults": [fault]}))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         with pytest.raises(failures.TartHung):
             await tart.get("vm-1")
 

@@ -12,7 +12,7 @@ from applecart.tart.files import Files
 from tests.tart.hostile_folders import as_ordinary_user
 
 FULL_SYNC = 51  # F_FULLFSYNC of macOS
-LONGEST_S = 10.0  # so that a loop that is stopped fails the test instead of hanging it
+LONGEST_S = 60.0  # so that a loop that is stopped fails the test instead of hanging it
 
 
 def test_a_written_file_is_its_owners_alone_whatever_was_there_before(tmp_path: Path) -> None:

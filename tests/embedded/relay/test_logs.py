@@ -169,7 +169,7 @@ async def test_a_reader_that_goes_frees_the_agent_although_the_log_is_silent(sta
     assert await answer.content.readline() == b"first\n"
     assert stage.agent.running == 1
     answer.close()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await stage.agent.until_idle()
 
 

@@ -18,7 +18,7 @@ from tests.embedded.server.power_cut_ledger import GONE, Ledger
 NAMESPACE = "default"
 PATH = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 MERGE = "application/merge-patch+json"
-CALL_S = 20.0
+CALL_S = 60.0
 NAMES_PER_WRITER = 3
 
 

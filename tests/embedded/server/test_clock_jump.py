@@ -14,7 +14,7 @@ from applecart.kube.transport import Request, Response, Transport
 
 pytestmark = pytest.mark.real_time
 
-CALL_S = 20.0
+CALL_S = 60.0
 YEAR = timedelta(days=366)
 DAY = timedelta(days=1)
 MAPS = "/api/v1/namespaces/default/configmaps"

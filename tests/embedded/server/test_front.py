@@ -20,7 +20,7 @@ from applecart.embedded.server.server import LOOPBACK, EmbeddedServer
 from applecart.embedded.trust.pki import write_pair
 from applecart.kube.transport import Request
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 MAPS = "/api/v1/namespaces/default/configmaps"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 TENANT, OTHER = User("tenant"), User("other")

@@ -23,7 +23,7 @@ from applecart.tart.files import Files
 
 PROGRAM = (str(Path(sys.executable).with_name("tart-kubelet")),)
 SIMULATED_TART = str(Path(sys.executable).with_name("applecart-sim-tart"))
-END_S = 20.0
+END_S = 60.0
 LOG_SHOWN_BYTES = 4_000
 
 

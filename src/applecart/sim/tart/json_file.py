@@ -1,7 +1,6 @@
 """The simulation's own JSON files: read with a sentence when somebody edited them wrongly, and replaced in one step."""
 
 import os
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,17 +14,11 @@ T = TypeVar("T")
 def load(path: Path, kind: type[T]) -> T | None:
     """None when there is no such file."""
     try:
-        with open(path, "rb", buffering=0) as file:
-            return _decoder(kind).decode(file.readall())
+        return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError:
         return None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OSError) as error:
         raise Refused(OTHER, f"simulated Tart: {path.name} cannot be used: {error}") from None
-
-
-@cache
-def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
-    return msgspec.json.Decoder(kind)
 
 
 def save(path: Path, value: Any) -> None:

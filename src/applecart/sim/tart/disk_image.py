@@ -58,7 +58,7 @@ def write(path: Path, image: DiskImage, *, grow: bool = False) -> None:
         os.close(handle)
 
 
-def used_bytes(disks: Iterable[str]) -> int:
+def used_bytes(disks: Iterable[Path | str]) -> int:
     blocks: dict[str, int] = {}
     for path in disks:
         try:

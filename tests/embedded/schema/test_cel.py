@@ -222,6 +222,45 @@ def test_a_pattern_in_a_rule_is_compiled_once_and_paid_for() -> None:
         expression("self.re2find('a')", TEXT)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "self.a.contains(self.b)",
+        "self.a.indexOf(self.b) < 0",
+        "self.a.lastIndexOf(self.b) < 0",
+        "self.a.split(self.b) == [self.a]",
+    ],
+)
+def test_a_search_is_paid_for_before_it_begins(text: str) -> None:
+    """The library compares each character with each: 1.4 MB took it 5.6 s, which nothing can interrupt."""
+    rule = expression(text, properties(a=TEXT, b=TEXT))
+    with budget(OF_THE_LOOP):
+        assert rule.evaluate({"a": "ab" * 10_000, "b": "ba" * 100 + "a"}) in (True, False)
+    for part in ("a" * 500_000 + "b", "b" + "a" * 500_000):
+        with budget(OF_AN_OBJECT), pytest.raises(OutOfBudget):
+            rule.evaluate({"a": "a" * 1_000_000, "b": part})
+
+
+@pytest.mark.parametrize("call", ["trim()", "reverse()", "charAt(9)", "lowerAscii()", "size()"])
+def test_a_long_text_is_not_read_again_and_again(call: str) -> None:
+    """10,000 rounds of 5 ms each, in one call."""
+    schema = properties(text=TEXT, items={"type": "array", "items": INT})
+    rule = expression(f"self.items.all(x, self.text.{call} == self.text.{call})", schema)
+    with budget(OF_THE_LOOP):
+        assert rule.evaluate({"text": "a" * 50, "items": [1] * 1_000}, size=1_003) is True
+    with budget(OF_AN_OBJECT), pytest.raises(OutOfBudget):
+        rule.evaluate({"text": "a" * 700_000, "items": [1] * 1_000}, size=1_003)
+    with budget(OF_AN_OBJECT):
+        long = " && ".join([f"self.text.{call} == self.text.{call}"] * 3)
+        assert expression(long, schema).evaluate({"text": "a" * 100_000}) is True
+
+
+def test_a_field_may_be_called_as_a_function_is() -> None:
+    """The name of a field was taken for that of a function that is ours, and never found."""
+    rule = expression("[self.split, self.matches].exists(x, x.matches(self.split))", properties(split=TEXT, matches=TEXT))
+    assert rule.evaluate({"split": "b", "matches": "abc"}) is True
+
+
 def test_a_single_loop_may_be_long_but_not_endless() -> None:
     rule = expression("self.all(x, x in [1, 2])", {"type": "array", "items": INT})
     assert rule.evaluate([1] * 9_000) is True

@@ -29,6 +29,13 @@ def evaluate(text: str, value: str = "") -> bool:
         "[1, 2, 1].lastIndexOf(1) == 2",
         "[1].indexOf(9) == -1",
         "'abc'.indexOf('c') == 2",
+        "'abcb'.indexOf('b', 2) == 3 && 'abc'.indexOf('', 3) == 3 && 'abc'.indexOf('b', 3) == -1",
+        "'abcb'.lastIndexOf('b') == 3 && 'abcb'.lastIndexOf('b', 2) == 1 && 'abc'.lastIndexOf('') == 3",
+        "'abc'.lastIndexOf('', 1) == 1 && 'abc'.lastIndexOf('abcd') == -1 && 'abab'.lastIndexOf('ab', 1) == 0",
+        "'abc'.contains('') && 'abc'.contains('bc') && !'abc'.contains('cb')",
+        "'abc'.replace('', 'x') == 'xaxbxcx' && 'bab'.replace('b', 'x', 1) == 'xab' && 'b'.replace('b', 'x', 0) == 'b'",
+        "'a,b,c'.split(',') == ['a', 'b', 'c'] && 'a,b,c'.split(',', 2) == ['a', 'b,c'] && 'a,b'.split(',', 0) == []",
+        "'abc'.split('') == ['a', 'b', 'c'] && 'abc'.split('', 2) == ['a', 'bc'] && 'a,b'.split(',', 1) == ['a,b']",
         "sets.contains([1, 2], [])",
         "!sets.contains([1], [2])",
         "sets.intersects([1, 2], [2, 3])",
@@ -108,6 +115,8 @@ def test_functions_answer_as_documented(text: str) -> None:
         "[9223372036854775807, 1].sum() == 1",
         "[1, 'a'].isSorted()",
         "self.find('(') == ''",
+        "self.indexOf('n', 9) == 0",
+        "self.lastIndexOf('n', -1) == 0",
     ],
 )
 def test_a_function_without_an_answer_fails_its_rule(text: str) -> None:

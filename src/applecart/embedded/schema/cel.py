@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from applecart.embedded.schema.budget import OF_AN_OBJECT, OverBudget, is_spent, spend
-from applecart.embedded.schema.cel_functions import MATCHES, STANDARD_EXTENSIONS, cel, kubernetes_functions
+from applecart.embedded.schema.cel_functions import OURS, STANDARD_EXTENSIONS, cel, kubernetes_functions
 from applecart.embedded.schema.cel_syntax import TEMPORAL, Facts, escaped, facts_of
 from applecart.embedded.schema.node import Node
 
@@ -24,14 +24,14 @@ STEPS_OF_A_CALL = 15
 MOST_LOOPS = 4  # whatever loops deeper costs as much
 ROUNDS_PER_STEP = 10  # of nested loops over the data
 CHARACTERS_PER_STEP = 100  # that are copied
+READ_PER_STEP = 10_000  # characters that are compared
+MOST_ROUNDS = 10_000  # the library's own bound, of all loops together
 ABSENT: Any = object()
 
 _EXTENSIONS = [*STANDARD_EXTENSIONS, cel.CelExtension("kubernetes", kubernetes_functions())]
 _OLD = "oldSelf"
 _OLD_VALUES = "oldSelfValues"  # none or one: the library takes no optional value as input
 _BIND_OPTIONAL = f"cel.bind({_OLD}, {_OLD_VALUES}.size() > 0 ? optional.of({_OLD_VALUES}[0]) : optional.none(), "
-# The field `function` of a call in the published `cel.expr` messages. Ours has a name of the same length, so nothing moves.
-_MATCHES, _OUR_MATCHES = b"\x12\x07matches", b"\x12\x07" + MATCHES.encode()
 _ANSWERS = {"bool": cel.Type.BOOL, "string": cel.Type.STRING}
 
 
@@ -77,17 +77,23 @@ class Expression:
         self._length = len(text)
         self.uses_old = _OLD in facts.names
 
-    def evaluate(self, value: Any, old: Any = ABSENT, *, size: int = 1) -> Any:
-        """The answer; raises EvaluationFailed when there is none. `size` is that of the values (`size_of`)."""
+    def evaluate(self, value: Any, old: Any = ABSENT, *, size: int = 1, longest: int | None = None) -> Any:
+        """The answer; raises EvaluationFailed when there is none. `size` and `longest` are those of the values (`size_of`)."""
         convert = self._convert
         data = {"self": convert(value) if convert else value}
         try:
             loops = min(self._facts.loops, MOST_LOOPS)
             rounds = min(size, OF_AN_OBJECT) ** loops // ROUNDS_PER_STEP if loops > 1 else 0
             spend(STEPS_OF_A_CALL + size + rounds)
+            growth = 1
             if self._facts.copies or self._facts.replacements or self._facts.spread:
                 characters = self._length + _characters_of([value, None if old is ABSENT else old])
-                spend(characters * self._facts.growth(size, characters) // CHARACTERS_PER_STEP)
+                growth = self._facts.growth(size, characters)
+                spend(characters * growth // CHARACTERS_PER_STEP)
+            if self._facts.readings:
+                longest = size_of([value, old])[1] if longest is None else longest
+                often = min(size, MOST_ROUNDS) if loops else 1
+                spend(self._facts.readings * often * max(longest, self._length) * growth // READ_PER_STEP)
         except OverBudget:
             raise OutOfBudget from None
         if self._has_optional_old:
@@ -104,7 +110,7 @@ class Expression:
             if answer.type() == cel.Type.ERROR:
                 raise EvaluationFailed(_go_reason(str(result)))
         except (RuntimeError, TypeError, ValueError, OverflowError) as error:
-            # The library has a bound of its own: 10,000 rounds of all loops together.
+            # The library has a bound of its own.
             if is_spent() or "Iteration budget exceeded" in str(error):
                 raise OutOfBudget from None
             raise EvaluationFailed(_go_reason(str(error))) from None
@@ -119,14 +125,18 @@ def _compile(text: str, node: Node, head: str, *, is_root: bool) -> tuple[cel.Ex
         serialized = program.serialize()
     except (RuntimeError, ValueError, TypeError) as error:
         raise DoesNotCompile(f"compilation failed: {_library_text(str(error), has_head=bool(head))}") from None
-    if _MATCHES in serialized:
-        program = _environment(cel_type(node)).deserialize(serialized.replace(_MATCHES, _OUR_MATCHES))
     old = None if _BIND_OPTIONAL in head else node
-    facts = facts_of(serialized, {"self": node, _OLD: old}, is_root=is_root)
+    message = bytearray(serialized)
+    facts = facts_of(memoryview(message), {"self": node, _OLD: old}, is_root=is_root)
     if facts.problems:
         skipped = len(head) + 1 if head else 0
         lines = "\n".join(_pointed(text, offset - skipped, sentence) for offset, sentence in facts.problems)
         raise DoesNotCompile(f"compilation failed: {lines}")
+    for name in facts.functions:
+        if ours := OURS.get(bytes(name)):
+            name[:] = ours
+    if message != serialized:
+        program = _environment(cel_type(node)).deserialize(bytes(message))
     return program, facts
 
 
@@ -220,9 +230,14 @@ def _decoded(value: Any) -> Any:
         return value
 
 
-def size_of(value: Any) -> int:
-    """How many values there are."""
-    return sum(1 for _ in _all_in(value))
+def size_of(value: Any) -> tuple[int, int]:
+    """How many values there are, and how many characters the longest text has."""
+    size = longest = 0
+    for one in _all_in(value):
+        size += 1
+        if type(one) is str and len(one) > longest:
+            longest = len(one)
+    return size, longest
 
 
 def _characters_of(value: Any) -> int:

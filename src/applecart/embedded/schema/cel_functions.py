@@ -22,6 +22,7 @@ from cel_expr_python.ext import (  # type: ignore[import-untyped]
 )
 
 from applecart.api.quantity import NANOS, BadQuantity, parse_quantity
+from applecart.embedded.schema.budget import spend
 from applecart.embedded.schema.patterns import compiled, found_in, is_found
 
 STANDARD_EXTENSIONS = (
@@ -40,7 +41,10 @@ _ANY, _TEXT, _INT, _BOOL, _FLOAT = _Type.DYN, _Type.STRING, _Type.INT, _Type.BOO
 _LIST, _TAGGED = _Type.List(_Type.DYN), _Type.Map(_Type.STRING, _Type.DYN)
 Tagged = dict[str, Any]
 LARGEST_INT = 2**63 - 1
-MATCHES = "@matche"  # `matches` with a pattern that is compiled once; no rule can say it, and it is as long (`cel.py`)
+# What the library does in ways that can take seconds, and we do instead: patterns are compiled once, and a search is paid for
+# before it begins. No rule can say these names, and they are as long (`cel.py`).
+OURS = {name: b"@" + name[1:] for name in (b"matches", b"contains", b"indexOf", b"lastIndexOf", b"replace", b"split")}
+CHARACTERS_PER_STEP = 1_000  # of a text, times those that are looked for in it: what the real server's costs come to
 _VERSION = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-((?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)(?:\.(?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*))*))?"
     r"(?:\+([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?",
@@ -63,6 +67,7 @@ def kubernetes_functions() -> list[cel.FunctionDecl]:
         add(name, answer, parameters, implementation, is_member=True)
 
     _add_lists(add, method)
+    _add_searches(method)
     _add_quantities(add, method)
     _add_addresses(add, method)
     method("isGreaterThan", _BOOL, [_TAGGED, _TAGGED], lambda one, other: _compare(one, other) > 0)
@@ -76,8 +81,9 @@ def _add_lists(add: Callable[..., None], method: Callable[..., None]) -> None:
     method("sum", _ANY, [_LIST], _sum)
     method("min", _ANY, [_LIST], lambda values: _pick(values, min))
     method("max", _ANY, [_LIST], lambda values: _pick(values, max))
-    method("indexOf", _INT, [_LIST, _ANY], lambda values, wanted: _index(values, wanted, range(len(values))))
-    method("lastIndexOf", _INT, [_LIST, _ANY], lambda values, wanted: _index(values, wanted, range(len(values) - 1, -1, -1)))
+    for first, last in (("indexOf", "lastIndexOf"), (_ours("indexOf"), _ours("lastIndexOf"))):
+        method(first, _INT, [_LIST, _ANY], lambda values, wanted: _index(values, wanted, range(len(values))))
+        method(last, _INT, [_LIST, _ANY], lambda values, wanted: _index(values, wanted, range(len(values) - 1, -1, -1)))
     add("sets.contains", _BOOL, [_LIST, _LIST], lambda one, other: all(value in one for value in other))
     add("sets.intersects", _BOOL, [_LIST, _LIST], lambda one, other: any(value in one for value in other))
     add(
@@ -87,10 +93,30 @@ def _add_lists(add: Callable[..., None], method: Callable[..., None]) -> None:
         lambda one, other: all(v in other for v in one) and all(v in one for v in other),
     )
     for is_member in (True, False):
-        add(MATCHES, _BOOL, [_TEXT, _TEXT], lambda text, pattern: is_found(compiled(pattern), text), is_member=is_member)
+        add(
+            _ours("matches"),
+            _BOOL,
+            [_TEXT, _TEXT],
+            lambda text, pattern: is_found(compiled(pattern), text),
+            is_member=is_member,
+        )
     method("find", _TEXT, [_TEXT, _TEXT], _find)
     method("findAll", _LIST, [_TEXT, _TEXT], lambda text, pattern: _find_all(text, pattern, -1))
     method("findAll", _LIST, [_TEXT, _TEXT, _INT], _find_all)
+
+
+def _ours(name: str) -> str:
+    return OURS[name.encode()].decode()
+
+
+def _add_searches(method: Callable[..., None]) -> None:
+    texts = _Type.List(_TEXT)
+    method(_ours("contains"), _BOOL, [_TEXT, _TEXT], _contains)
+    for more in ([], [_INT]):
+        method(_ours("indexOf"), _INT, [_TEXT, _TEXT, *more], _first_index)
+        method(_ours("lastIndexOf"), _INT, [_TEXT, _TEXT, *more], _last_index)
+        method(_ours("replace"), _TEXT, [_TEXT, _TEXT, _TEXT, *more], _replaced)
+        method(_ours("split"), texts, [_TEXT, _TEXT, *more], _split)
 
 
 def _add_quantities(add: Callable[..., None], method: Callable[..., None]) -> None:
@@ -184,6 +210,49 @@ def _pick(values: list[Any], choose: Callable[[list[Any]], Any]) -> Any:
 
 def _index(values: list[Any], wanted: Any, places: range) -> int:
     return next((place for place in places if values[place] == wanted), -1)
+
+
+def _pay_for_search(text: str, part: str) -> None:
+    spend(1 + len(text) * (1 + len(part)) // CHARACTERS_PER_STEP)
+
+
+def _contains(text: str, part: str) -> bool:
+    _pay_for_search(text, part)
+    return part in text
+
+
+def _first_index(text: str, part: str, start: int = 0) -> int:
+    _pay_for_search(text, part)
+    _refuse_outside(text, start)
+    return text.find(part, start)
+
+
+def _last_index(text: str, part: str, start: int | None = None) -> int:
+    _pay_for_search(text, part)
+    if start is not None:
+        _refuse_outside(text, start)
+        text = text[: start + len(part)]
+    found = text[::-1].find(part[::-1])  # only forwards Python bounds its worst case
+    return found if found < 0 else len(text) - found - len(part)
+
+
+def _refuse_outside(text: str, start: int) -> None:
+    if not 0 <= start <= len(text):
+        raise ValueError(f"index out of range: {start}")
+
+
+def _replaced(text: str, old: str, new: str, most: int = -1) -> str:
+    _pay_for_search(text, old)
+    return text.replace(old, new, max(most, -1))
+
+
+def _split(text: str, separator: str, most: int = -1) -> list[str]:
+    _pay_for_search(text, separator)
+    if most == 0:
+        return []
+    if separator:
+        return text.split(separator, max(most - 1, -1))
+    return list(text) if most < 0 or most >= len(text) else [*text[: most - 1], text[most - 1 :]]
 
 
 def _find(text: str, pattern: str) -> str:

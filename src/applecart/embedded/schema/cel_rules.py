@@ -67,14 +67,14 @@ class Rule:
                 self.problem = f"cel expression {text}" if text.startswith("must evaluate") else text
             return None
 
-    def verdict(self, value: Any, old: Any, path: str, size: int) -> Verdict:
+    def verdict(self, value: Any, old: Any, path: str, size: int, longest: int) -> Verdict:
         at = path or "<nil>"
         if self._expression is None:
             return Verdict(FieldError("Invalid", at, f"rule compile error: {self.problem}", self._type))
         if old is ABSENT and self._expression.uses_old and not self.has_optional_old:
             return PASSED
         try:
-            if self._expression.evaluate(value, old, size=size):
+            if self._expression.evaluate(value, old, size=size, longest=longest):
                 return PASSED
         except OutOfBudget:
             return Verdict(FieldError("Invalid", at, _BUDGET, self._type), is_last=True)
@@ -131,9 +131,9 @@ class Rules:
             return True
         before = ABSENT if old is UNRELATED or old is None else old
         rules = self._rules.get(node, ())
-        size = size_of([value, before]) if rules else 0
+        size, longest = size_of([value, before]) if rules else (0, 0)
         for rule in rules:
-            error, is_forgivable, is_last = rule.verdict(value, before, path, size)
+            error, is_forgivable, is_last = rule.verdict(value, before, path, size, longest)
             if error is not None:
                 is_forgiven = is_forgivable and _is_unchanged(value, old, parent)
                 found.append(replace(error, is_forgiven=True) if is_forgiven else error)

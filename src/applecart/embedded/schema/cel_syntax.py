@@ -25,6 +25,9 @@ _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__sl
 _SCANNING = frozenset(
     {"@in", "indexOf", "lastIndexOf", "sum", "min", "max", "isSorted", "sets.contains", "sets.equivalent", "sets.intersects"}
 )
+# How many times as long as comparing two texts it takes the library to walk one.
+_READING = dict.fromkeys(("trim", "reverse", "charAt", "size", "lowerAscii", "upperAscii", "substring", "format", "quote"), 50)
+_READING |= dict.fromkeys(("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "startsWith", "endsWith", "@in"), 1)
 MOST_DOUBLINGS = 40  # more than any budget holds
 _CEL_NAMES = {"integer": "int", "number": "double", "boolean": "bool", "array": "list", "string": "string"}
 _META = Node({"type": "object", "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}}})
@@ -50,7 +53,9 @@ class Facts:
     spread: int = 0  # loops that put something from outside into each element of a list
     scopes: int = 1  # in which a variable may stand for such a value
     replacements: list[int] = field(default_factory=list)  # how many times longer each `replace` makes a text; 0: data says
+    readings: int = 0  # of whole texts; those that go character by character count as many
     problems: list[tuple[int, str]] = field(default_factory=list)  # offset in the text, sentence
+    functions: list[memoryview] = field(default_factory=list)  # where the names of those that are called stand in the message
     has_unread_time: bool = False  # a timestamp or duration reached in a way that leaves it a text
 
     def growth(self, size: int, characters: int) -> int:
@@ -61,7 +66,7 @@ class Facts:
         return int(2 ** min(doublings, MOST_DOUBLINGS))
 
 
-def facts_of(serialized: bytes, scope: dict[str, Node | None], *, is_root: bool) -> Facts:
+def facts_of(serialized: memoryview, scope: dict[str, Node | None], *, is_root: bool) -> Facts:
     """`scope` gives the schemas of the variables."""
     checked = _message(_last(_message(serialized), 2))
     positions = {}
@@ -141,7 +146,10 @@ class _Walk:
         self.facts.problems.append((self._positions.get(identity, 0), sentence))
 
     def _call(self, call: Fields, scope: dict[str, Node | None], loops: int) -> Node | None:
-        function = _text(_last(call, 2))
+        name = _last(call, 2)
+        self.facts.functions.append(name)
+        function = _text(name)
+        self.facts.readings += _READING.get(function.rpartition(".")[2], 0)
         arguments = [_message(content) for number, content in call if number in (1, 3)]
         is_written = function == "@in" and any(number == 7 for number, _ in arguments[-1])
         if function in _SCANNING and loops and not is_written:
@@ -209,10 +217,10 @@ def _replacement(arguments: list[Fields]) -> int:
 
 
 def _message(data: Any) -> Fields:
-    return list(_fields(data)) if isinstance(data, bytes) else []
+    return list(_fields(data)) if isinstance(data, memoryview) else []
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+def _fields(data: memoryview) -> Iterator[tuple[int, Any]]:
     """The fields of a protobuf message, undecoded."""
     at, end = 0, len(data)
     while at < end:
@@ -231,7 +239,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
             at += size
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[at]
@@ -251,4 +259,4 @@ def _last(fields: Fields, number: int, default: Any = b"") -> Any:
 
 
 def _text(data: Any) -> str:
-    return data.decode("utf-8", "replace") if isinstance(data, bytes) else ""
+    return bytes(data).decode("utf-8", "replace") if isinstance(data, memoryview) else ""

@@ -180,7 +180,7 @@ def test_no_document_breaks_any_schema(raw: dict[str, Any], document: dict[str, 
         for error in errors:
             assert str(error)
             assert error.field
-    assert compiled.shape() is not None
+    assert compiled.shape is not None
 
 
 @settings(max_examples=80, deadline=None)

@@ -37,6 +37,7 @@ class CompiledSchema:
     def __init__(self, schema: Schema) -> None:
         self.root = Node(schema)
         self._rules = rules_of(self.root)
+        self.shape = shape_of_schema(self.root)
 
     def prune(self, document: Document) -> list[str]:
         """Removes what the schema does not know; returns the paths."""
@@ -78,9 +79,6 @@ class CompiledSchema:
                 found = schema_errors(status, document["status"], before, base="status")
             return self._completed([*found, *more], document, old)
         return refused
-
-    def shape(self) -> Shape:
-        return shape_of_schema(self.root)
 
     def _completed(self, found: list[FieldError], document: Document, old: Any) -> list[FieldError]:
         duplicates = duplicate_errors(self.root, document)

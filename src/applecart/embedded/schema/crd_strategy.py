@@ -5,7 +5,7 @@ webhook is refused: this server calls nobody. Names belong to whoever had them f
 the write that creates it, when all its names are accepted, and stays so when it later asks for a name that is taken.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +18,7 @@ from applecart.embedded.kinds.strategy import Strategy, keep
 from applecart.embedded.refusals import bad_request
 from applecart.embedded.schema.budget import OF_A_DEFINITION, OverBudget, budget
 from applecart.embedded.schema.compiled import TOO_DEEP
+from applecart.embedded.schema.custom_kind import compiled_schemas
 from applecart.embedded.schema.extensions import MIXED_CASE
 from applecart.embedded.schema.versions import shared_parts, version_errors
 
@@ -123,6 +124,7 @@ def _set(conditions: list[Document], kind: str, is_true: bool, reason: str, mess
     conditions.append({"type": kind, "status": status, "lastTransitionTime": stamp(now), "reason": reason, "message": message})
 
 
+MOST_OF_A_DEFINITION = 100  # versions, columns of one, short names, categories; real definitions have up to ten
 APPROVAL = "api-approved.kubernetes.io"
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"  # holds a deleted definition until its objects are gone
 TOO_COSTLY = "the patterns and rules of all schemas together take too many steps to compile: make them fewer or simpler"
@@ -171,7 +173,10 @@ class CrdStrategy(Strategy):
     def validate(self, obj: Document) -> list[FieldError]:
         try:
             with budget(OF_A_DEFINITION):
-                return definition_errors(obj)
+                found = definition_errors(obj)
+            if not found:
+                compiled_schemas(obj)
+            return found
         except OverBudget:
             return [invalid("spec.versions", None, TOO_COSTLY)]
         except RecursionError:
@@ -182,7 +187,7 @@ class CrdStrategy(Strategy):
 
     def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
         names = (obj.get("status") or {}).get("acceptedNames") or {}
-        return list(name_errors(names, "status.acceptedNames"))
+        return list(_too_many_names(names, "status.acceptedNames")) or list(name_errors(names, "status.acceptedNames"))
 
     def _establish(self, obj: Document) -> None:
         obj["status"] = {**(obj.get("status") or {}), "storedVersions": stored_versions(obj)}
@@ -206,8 +211,9 @@ def default_definition(crd: Document) -> None:
 def definition_errors(crd: Document) -> list[FieldError]:
     """What is wrong with a definition whose types were checked and defaults filled in."""
     spec: Document = crd["spec"]
+    if found := list(_limit_errors(spec)):
+        return found
     name, names = (crd.get("metadata") or {}).get("name") or "", spec["names"]
-    found: list[FieldError] = []
     if name != f"{names.get('plural') or ''}.{spec.get('group') or ''}":
         found.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
     found += _spec_errors(spec)
@@ -217,6 +223,26 @@ def definition_errors(crd: Document) -> list[FieldError]:
         reason = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
         found.append(invalid("spec.preserveUnknownFields", True, reason))
     return found
+
+
+def _limit_errors(spec: Document) -> Iterator[FieldError]:
+    """The real server has no such limit; but each is one more of everything that is served, for everybody."""
+    names, versions = spec["names"], spec.get("versions") or ()
+    yield from _too_many("spec.versions", versions)
+    for index, version in enumerate(versions[:MOST_OF_A_DEFINITION]):
+        path = f"spec.versions[{index}].additionalPrinterColumns"
+        yield from _too_many(path, version.get("additionalPrinterColumns") or ())
+    yield from _too_many_names(names, "spec.names")
+
+
+def _too_many_names(names: Document, path: str) -> Iterator[FieldError]:
+    for member in ("shortNames", "categories"):
+        yield from _too_many(f"{path}.{member}", names.get(member) or ())
+
+
+def _too_many(path: str, items: Sequence[Any]) -> Iterator[FieldError]:
+    if len(items) > MOST_OF_A_DEFINITION:
+        yield FieldError("TooMany", path, f"must have at most {MOST_OF_A_DEFINITION} items", len(items))
 
 
 def change_errors(crd: Document, old: Document) -> list[FieldError]:

@@ -4,7 +4,8 @@ Versions differ in what they allow, never in what they mean: conversion is only 
 together with the old object, so that what a schema became stricter about does not lock up what exists.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -88,15 +89,28 @@ def custom_kinds(crd: Document, table_of: TableOf | None = None) -> list[Kind]:
     if stored is None:
         return []
     storage = _resource(spec, stored)
-    kept = CompiledSchema(_schema(stored))
-    return [_kind(crd, version, storage, kept, table_of) for version in versions]
+    schemas = compiled_schemas(crd)
+    return [_kind(crd, version, storage, schemas, table_of) for version in versions]
 
 
-def _kind(crd: Document, version: Document, storage: Resource, kept: CompiledSchema, table_of: TableOf) -> Kind:
+def compiled_schemas(crd: Document) -> Mapping[str, CompiledSchema]:
+    """By version. Whoever checks a large definition beside the loop has them ready for whoever serves it on the loop."""
+    return _compiled(msgspec.json.encode(crd["spec"].get("versions") or ()))
+
+
+@lru_cache(maxsize=2)  # from the check of a definition to its commit
+def _compiled(versions: bytes) -> Mapping[str, CompiledSchema]:
+    used = [one for one in msgspec.json.decode(versions) if one.get("served") or one.get("storage")]
+    return {one["name"]: CompiledSchema(_schema(one)) for one in used}
+
+
+def _kind(
+    crd: Document, version: Document, storage: Resource, schemas: Mapping[str, CompiledSchema], table_of: TableOf
+) -> Kind:
     spec = crd["spec"]
     names = (crd.get("status") or {}).get("acceptedNames") or spec["names"]
     resource = _resource(spec, version)
-    schema = kept if resource == storage else CompiledSchema(_schema(version))
+    schema, kept = schemas[resource.version], schemas[storage.version]
     has_status = (version.get("subresources") or {}).get("status") is not None
     scale = scale_paths(version)
     strategy = CustomStrategy(
@@ -113,7 +127,7 @@ def _kind(crd: Document, version: Document, storage: Resource, kept: CompiledSch
         singular=names.get("singular") or resource.kind.lower(),
         list_kind=names.get("listKind") or f"{resource.kind}List",
         strategy=strategy,
-        shape=schema.shape(),
+        shape=schema.shape,
         table=table_of(version.get("additionalPrinterColumns") or []),
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),

@@ -150,8 +150,14 @@ class Definitions:
                     return
 
 
+class _Condition(msgspec.Struct, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
 class _Status(msgspec.Struct, frozen=True):
-    conditions: msgspec.Raw = msgspec.Raw()
+    acceptedNames: msgspec.Raw = msgspec.Raw()
+    conditions: tuple[_Condition, ...] = ()
 
 
 class _Served(msgspec.Struct, frozen=True):
@@ -161,4 +167,10 @@ class _Served(msgspec.Struct, frozen=True):
     status: _Status = _Status()
 
 
-_served = msgspec.json.Decoder(_Served).decode
+def _served(value: bytes) -> Any:
+    found = _decode(value)
+    established = any(one.type == "Established" and one.status == "True" for one in found.status.conditions)
+    return found.spec, found.status.acceptedNames, established
+
+
+_decode = msgspec.json.Decoder(_Served).decode

@@ -23,7 +23,8 @@ import msgspec
 from applecart.clock import SystemClock
 from applecart.embedded.auth.user import User
 from applecart.embedded.server.in_process import InProcessTransport
-from applecart.embedded.server.server import LOOPBACK, EmbeddedServer
+from applecart.embedded.server.server import EmbeddedServer
+from applecart.embedded.trust.control_plane_files import LOOPBACK
 from applecart.kube.transport import Request
 
 HOME = "/api/v1/namespaces/default"

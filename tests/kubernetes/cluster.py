@@ -7,9 +7,10 @@ import asyncio
 import subprocess
 from pathlib import Path
 
-from applecart.clock import Clock
-from applecart.embedded.binaries.cluster import MASTERS, SERVER_NAMES, Options, RealCluster, free_ports
-from applecart.embedded.binaries.flags import LOOPBACK, loopback_url
+from applecart.embedded.auth.user import MASTERS
+from applecart.embedded.binaries.cluster import RealCluster, free_ports
+from applecart.embedded.binaries.flags import loopback_url
+from applecart.embedded.trust.control_plane_files import LOOPBACK, SERVER_NAMES
 from applecart.embedded.trust.pki import write_pair
 from applecart.errors import BadInput, ControlPlaneFault
 
@@ -26,16 +27,13 @@ NO_MIGRATION = "--skip-crd-migration-phases=StorageVersionMigration,CleanupManag
 class FullCluster(RealCluster):
     """Use as an async context manager."""
 
-    def __init__(self, programs: Path, run_folder: Path, options: Options | None = None, clock: Clock | None = None) -> None:
-        super().__init__(programs, run_folder, options, clock)
-        self._manager_port, self._scheduler_port, self._health_port, self._webhook_port, self._diagnostics_port = free_ports(5)
-
     async def start_controller_manager(self, *more: str) -> None:
         """`more`: flags that a test adds."""
+        (port,) = free_ports(1)  # not earlier: those of etcd and the API server are taken now
         kubeconfig = self.issue_client("controller-manager", "system:kube-controller-manager").kubeconfig
         trust = self.files.trust
         given = [
-            *self._controller_flags(kubeconfig, self._manager_port),
+            *self._controller_flags(kubeconfig, port),
             f"--service-account-private-key-file={trust.token_keys.key}",
             f"--root-ca-file={trust.authority.certificate}",
             f"--cluster-signing-cert-file={trust.authority.certificate}",
@@ -45,13 +43,14 @@ class FullCluster(RealCluster):
         ]
         # It calls itself healthy before its controllers run; the first ServiceAccount is the work of one.
         first_work = f"{self.url}/api/v1/namespaces/default/serviceaccounts/default"
-        probes = (f"{loopback_url(self._manager_port)}/healthz", first_work)
+        probes = (f"{loopback_url(port)}/healthz", first_work)
         await self.start_program(CONTROLLER_MANAGER, given, probes)
 
     async def start_scheduler(self) -> None:
         kubeconfig = self.issue_client("scheduler", "system:kube-scheduler").kubeconfig
-        given = self._controller_flags(kubeconfig, self._scheduler_port)
-        await self.start_program(SCHEDULER, given, (f"{loopback_url(self._scheduler_port)}/healthz",))
+        (port,) = free_ports(1)
+        given = self._controller_flags(kubeconfig, port)
+        await self.start_program(SCHEDULER, given, (f"{loopback_url(port)}/healthz",))
 
     async def start_cluster_api(self) -> None:
         """Install Cluster API's CRDs and start its core manager."""
@@ -59,20 +58,21 @@ class FullCluster(RealCluster):
             raise BadInput(f"{self.programs / CRDS} is missing; it holds the CRDs that {CLUSTER_API} needs")
         await asyncio.to_thread(self.kubectl, "apply", "--server-side", "--filename", str(self.programs / CRDS))
         await asyncio.to_thread(self.kubectl, "wait", "--for=condition=Established", "--filename", str(self.programs / CRDS))
+        health_port, webhook_port, diagnostics_port = free_ports(3)
         webhook = self.run_folder / "webhook"
         write_pair(webhook, "tls", self.files.authority.issue_server(SERVER_NAMES, self.clock.now()))
         given = [
             f"--kubeconfig={self.issue_client('cluster-api', 'cluster-api-core', MASTERS).kubeconfig}",
             f"--webhook-cert-dir={webhook}",
-            f"--webhook-port={self._webhook_port}",
-            f"--health-addr={LOOPBACK}:{self._health_port}",
-            f"--diagnostics-address={LOOPBACK}:{self._diagnostics_port}",
+            f"--webhook-port={webhook_port}",
+            f"--health-addr={LOOPBACK}:{health_port}",
+            f"--diagnostics-address={LOOPBACK}:{diagnostics_port}",
             "--insecure-diagnostics",
             NO_MIGRATION,
         ]
         # It reads who it is from the variables that a Deployment would set.
         pod = {"POD_NAMESPACE": "default", "POD_NAME": CLUSTER_API, "POD_UID": CLUSTER_API}
-        await self.start_program(CLUSTER_API, given, (f"http://{LOOPBACK}:{self._health_port}/readyz",), pod)
+        await self.start_program(CLUSTER_API, given, (f"http://{LOOPBACK}:{health_port}/readyz",), pod)
 
     def kubectl(self, *arguments: str) -> str:
         """What kubectl of the same version prints when an administrator runs it on this cluster."""

@@ -5,9 +5,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
+import pytest
 
-from applecart.cli.api.database import DatabaseFacts
+from applecart.cli.api.database import DatabaseFacts, read_facts
 from applecart.cli.api.status import Status, text
+from applecart.errors import BadInput
 from tests.cli.commands import WAIT_S, done, refused, running_api
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -51,6 +53,12 @@ def test_it_tells_a_running_server_from_a_stopped_one_and_from_none(tmp_path: Pa
     assert stopped.returncode == 1
     assert "not running" in stopped.stdout
     assert "namespaces" in stopped.stdout
+
+
+def test_an_empty_database_is_not_taken_for_another_programs(tmp_path: Path) -> None:
+    (tmp_path / "store.db").touch()
+    with pytest.raises(BadInput, match=r"store\.db is empty; restore a backup"):
+        read_facts(tmp_path / "store.db")
 
 
 def test_a_stopped_one_is_told_with_its_objects() -> None:

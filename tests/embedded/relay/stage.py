@@ -18,11 +18,12 @@ from applecart.clock import Clock
 from applecart.embedded.auth.authenticate import Authenticator, ClientCertificates
 from applecart.embedded.auth.token_keys import TokenKeys
 from applecart.embedded.auth.user import MASTERS
-from applecart.embedded.relay.relay import CLIENT_GROUPS, CLIENT_USER, Relay, running_relay
+from applecart.embedded.relay.relay import Relay, running_relay
 from applecart.embedded.server.front import Front
 from applecart.embedded.server.request_log import RequestLog
 from applecart.embedded.server.server import running_api
 from applecart.embedded.store.log import MemoryLog
+from applecart.embedded.trust.control_plane_files import KUBELET_CLIENT
 from applecart.embedded.trust.pki import Authority, PairFiles, write_kubeconfig, write_pair
 from applecart.sim.node_agent import NodeAgent, agent_tls
 
@@ -126,7 +127,7 @@ class Trust:
         self.server = self.server_pair("server", "localhost", HOST)
         self.agent = self.server_pair("agent", "localhost", HOST)
         self.admin = self.client_pair("admin", MASTERS)
-        self.shown_to_agents = self.client_pair(CLIENT_USER, *CLIENT_GROUPS)
+        self.shown_to_agents = self.client_pair(KUBELET_CLIENT, MASTERS)
 
     @property
     def pem(self) -> bytes:

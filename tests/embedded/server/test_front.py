@@ -16,7 +16,8 @@ from applecart.embedded.auth.user import ANONYMOUS, MASTERS, NODES, Attributes, 
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.server import front, watching
 from applecart.embedded.server.front import Shares, _waits_for_nobody
-from applecart.embedded.server.server import LOOPBACK, EmbeddedServer
+from applecart.embedded.server.server import EmbeddedServer
+from applecart.embedded.trust.control_plane_files import LOOPBACK
 from applecart.embedded.trust.pki import write_pair
 from applecart.kube.transport import Request
 

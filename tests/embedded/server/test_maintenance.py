@@ -15,7 +15,7 @@ import pytest
 
 from applecart.clock import Clock
 from applecart.embedded.relay.metrics import Scrapes
-from applecart.embedded.relay.relay import CLIENT_GROUPS, CLIENT_USER, running_relay
+from applecart.embedded.relay.relay import running_relay
 from applecart.embedded.server import maintenance, request_log
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.crd_lifecycle import Definitions
@@ -83,7 +83,7 @@ async def background_of_a_server(folder: Path, clock: Clock) -> AsyncIterator[tu
         log = SimpleNamespace(compacted=0, wal_bytes=0)
         Maintenance(running.core, cast(SqliteLog, log))
         authority = make_data_folder(folder).authority(clock.now())
-        shown = make_data_folder(folder).issue_kubelet_client(authority, CLIENT_USER, CLIENT_GROUPS, clock.now())
+        shown = make_data_folder(folder).issue_kubelet_client(authority, clock.now())
         async with running_relay(running.core, shown, authority.certificate_pem):
             yield running.core, running.transport()
 

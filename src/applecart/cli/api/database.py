@@ -14,7 +14,7 @@ import msgspec
 from applecart.api.meta import Key
 from applecart.embedded.store.record import Op
 from applecart.embedded.store.sealing import SEALED, KeySealer
-from applecart.embedded.store.sqlite_file import APPLICATION_ID, LAYOUT, SEALED_ROW, connect, explain, get_meta, set_meta
+from applecart.embedded.store.sqlite_file import SEALED_ROW, connect, explain, get_meta, refuse_foreign, set_meta
 from applecart.errors import BadInput, ControlPlaneFault
 
 PROGRESS_STEPS = 200_000  # of SQLite's machine between two looks: some tens of milliseconds
@@ -53,15 +53,6 @@ def read_facts(file: Path) -> DatabaseFacts:
             database.close()
     except sqlite3.Error as error:
         raise BadInput(explain(file, error)) from None
-
-
-def refuse_foreign(file: Path, database: sqlite3.Connection) -> None:
-    owner = database.execute("PRAGMA application_id").fetchone()[0]
-    layout = database.execute("PRAGMA user_version").fetchone()[0]
-    if owner != APPLICATION_ID:
-        raise BadInput(f"{file} is a database of another program")
-    if layout != LAYOUT:
-        raise BadInput(f"{file} has layout {layout} and this applecart reads {LAYOUT}; use the version that wrote it")
 
 
 def copy_database(source: Path, target: Path, progress: Callable[[int, int], None]) -> None:

@@ -24,8 +24,9 @@ from applecart.cli.binaries import kubectl_command
 from applecart.cli.stop_signal import stop_signal
 from applecart.clock import Clock, SystemClock
 from applecart.embedded.server.core import Settings
-from applecart.embedded.server.server import LOOPBACK, EmbeddedServer
+from applecart.embedded.server.server import EmbeddedServer
 from applecart.embedded.surface.served import GIT_VERSION
+from applecart.embedded.trust.control_plane_files import LOOPBACK
 from applecart.kube.client import Client
 from applecart.observe.logs import LogFormat, setup_logging
 

@@ -4,8 +4,7 @@ Starts etcd and kube-apiserver from a folder of programs, on free loopback ports
 folder. Ends exactly the processes it started, the last one first, and leaves none behind when a start fails half-way. Keeps
 no data of its own: a start in the same run folder finds the same cluster.
 
-Everything lies in one run folder that only its owner may enter (I9) and that can be removed. Authorities and token keys are
-kept from an earlier start in the same folder; everything they sign is made anew.
+Everything lies in one run folder that only its owner may enter (I9) and that can be removed.
 """
 
 import socket
@@ -18,14 +17,15 @@ from types import TracebackType
 from typing import Self
 
 from applecart.clock import Clock, SystemClock
+from applecart.embedded.auth.user import MASTERS
 from applecart.embedded.binaries import flags
 from applecart.embedded.binaries.child import Child, client_context, refuse_ended, wait_ready
-from applecart.embedded.binaries.flags import LOOPBACK, Trust
+from applecart.embedded.binaries.flags import Trust
+from applecart.embedded.trust.control_plane_files import ADMIN_USER, LOOPBACK, SERVER_NAMES, ControlPlaneFiles
 from applecart.embedded.trust.pki import (
     Authority,
     PairFiles,
     load_or_create_authority,
-    load_or_create_token_keys,
     pair_files,
     write_kubeconfig,
     write_pair,
@@ -33,8 +33,6 @@ from applecart.embedded.trust.pki import (
 from applecart.embedded.trust.private_file import make_private_folder
 
 ADMIN = "admin"
-MASTERS = "system:masters"  # the group that Kubernetes lets do everything
-SERVER_NAMES = (LOOPBACK, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +68,18 @@ class Client:
 
 def prepare_files(folder: Path, now: datetime) -> ClusterFiles:
     """Make or complete the run folder."""
-    pki = folder / "pki"
+    files = ControlPlaneFiles(folder)
+    pki = files.pki
     for needed in (folder, pki, folder / "logs"):
         make_private_folder(needed)
-    authority = load_or_create_authority(pki, "ca", now)
+    authority = files.authority(now, is_in_use=(folder / "etcd").exists())
     # An authority of its own: a certificate that opens the API must not open the database beneath it.
     etcd_authority = load_or_create_authority(pki, "etcd-ca", now)
     trust = Trust(
-        authority=pair_files(pki, "ca"),
-        server=write_pair(pki, "server", authority.issue_server(SERVER_NAMES, now)),
-        token_keys=load_or_create_token_keys(pki, "service-account"),
-        kubelet_client=write_pair(
-            pki, "kubelet-client", authority.issue_client("kube-apiserver-kubelet-client", [MASTERS], now)
-        ),
+        authority=files.authority_files,
+        server=files.issue_server(authority, SERVER_NAMES, now),
+        token_keys=files.token_keys(),
+        kubelet_client=files.issue_kubelet_client(authority, now),
         etcd_authority=pair_files(pki, "etcd-ca"),
         etcd_server=write_pair(pki, "etcd-server", etcd_authority.issue_server([LOOPBACK], now)),
         etcd_client=write_pair(pki, "etcd-client", etcd_authority.issue_client("kube-apiserver", [], now)),
@@ -132,7 +129,7 @@ class RealCluster:
     async def start(self) -> None:
         """Start etcd and the API server and return when the API answers."""
         self._files = prepare_files(self.run_folder, self.clock.now())
-        self._admin = self.issue_client(ADMIN, "kubernetes-admin", MASTERS)
+        self._admin = self.issue_client(ADMIN, ADMIN_USER, MASTERS)
         try:
             await self._start_etcd()
             await self.start_api_server()
@@ -220,5 +217,5 @@ def free_ports(count: int) -> list[int]:
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:
-            one.bind((flags.LOOPBACK, 0))
+            one.bind((LOOPBACK, 0))
         return [one.getsockname()[1] for one in sockets]

@@ -8,9 +8,9 @@ their files, never by value, because every user of a machine can read a command 
 from dataclasses import dataclass
 from pathlib import Path
 
+from applecart.embedded.trust.control_plane_files import LOOPBACK
 from applecart.embedded.trust.pki import PairFiles
 
-LOOPBACK = "127.0.0.1"
 SERVICE_ADDRESSES = "10.96.0.0/16"  # the range kubeadm uses; nothing routes it, Services only need addresses
 TOKEN_ISSUER = "https://kubernetes.default.svc"  # the issuer kubeadm uses, so tokens look alike everywhere
 

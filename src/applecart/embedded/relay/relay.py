@@ -10,7 +10,7 @@ from aiohttp import web
 from multidict import MultiDict
 
 from applecart.api.meta import Key
-from applecart.embedded.auth.user import MASTERS, Attributes, User
+from applecart.embedded.auth.user import Attributes, User
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.relay.agents import HttpAgents, agent_trust
 from applecart.embedded.relay.logs import read_log
@@ -23,7 +23,6 @@ from applecart.embedded.trust.pki import PairFiles
 
 USAGE = "usage of nodes"
 # As agents know the server; the name is the one that every installer of Kubernetes gives it.
-CLIENT_USER, CLIENT_GROUPS = "kube-apiserver-kubelet-client", (MASTERS,)
 
 
 class Relay:

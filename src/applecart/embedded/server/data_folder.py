@@ -8,39 +8,23 @@ import fcntl
 import os
 import time
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
-from applecart.embedded.auth.user import MASTERS
-from applecart.embedded.trust.pki import (
-    Authority,
-    PairFiles,
-    load_or_create_authority,
-    load_or_create_token_keys,
-    pair_files,
-    write_kubeconfig,
-    write_pair,
-)
+from applecart.embedded.trust.control_plane_files import KEPT, ControlPlaneFiles
 from applecart.embedded.trust.private_file import make_private_folder
 from applecart.errors import BadInput
-from applecart.observe.logs import logger
 
 NETWORK_FILESYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "webdav"}  # their locks and fsync lie
 MOUNTS = Path("/proc/self/mounts")
-ADMIN_USER = "kubernetes-admin"
 DATABASE = "store.db"
-KEYS = ("secrets.key", "pki/ca.crt", "pki/ca.key", "pki/service-accounts.pub", "pki/service-accounts.key")
+KEYS = ("secrets.key", *KEPT)  # what makes a server the one it was, besides its database
 TRIES, TRY_AGAIN_S = 3, 0.02  # a look at who holds the folder takes microseconds
 HOLDER_BYTES = 32  # more than any process id has
 
-log = logger(__name__)
-
 
 @dataclass(frozen=True, slots=True)
-class DataFolder:
-    """The files of one server."""
-
-    folder: Path
+class DataFolder(ControlPlaneFiles):
+    """The files of one embedded server."""
 
     @property
     def database(self) -> Path:
@@ -55,10 +39,6 @@ class DataFolder:
         return self.folder / "requests.jsonl"
 
     @property
-    def admin_kubeconfig(self) -> Path:
-        return self.folder / "admin.kubeconfig"
-
-    @property
     def address(self) -> Path:
         """Where the running server says its URL, for the other commands."""
         return self.folder / "address"
@@ -71,18 +51,6 @@ class DataFolder:
     @property
     def lock(self) -> Path:
         return self.folder / "lock"
-
-    @property
-    def pki(self) -> Path:
-        return self.folder / "pki"
-
-    @property
-    def authority_files(self) -> PairFiles:
-        return pair_files(self.pki, "ca")
-
-    @property
-    def server_files(self) -> PairFiles:
-        return pair_files(self.pki, "server")
 
     def hold(self) -> "Hold":
         """Be the only process on this folder; raises BadInput when another one is."""
@@ -106,30 +74,6 @@ class DataFolder:
 
     def keys_there(self) -> list[Path]:
         return [file for name in KEYS if (file := self.folder / name).exists()]
-
-    def authority(self, now: datetime, *, is_in_use: bool = False) -> Authority:
-        """`is_in_use`: something was stored here, so an authority was there as well."""
-        if is_in_use and not self.authority_files.certificate.exists():
-            log.warning(
-                "the authority beside the database is missing, a new one is made: kubeconfigs handed out before fail; "
-                "to have them work again, stop the server and put pki/ back",
-                folder=str(self.folder),
-            )
-        return load_or_create_authority(self.pki, "ca", now)
-
-    def token_keys(self) -> PairFiles:
-        return load_or_create_token_keys(self.pki, "service-accounts")
-
-    def issue_server(self, authority: Authority, names: tuple[str, ...], now: datetime) -> PairFiles:
-        return write_pair(self.pki, "server", authority.issue_server(names, now))
-
-    def issue_kubelet_client(self, authority: Authority, user: str, groups: tuple[str, ...], now: datetime) -> PairFiles:
-        """What the server shows to node agents."""
-        return write_pair(self.pki, "kubelet-client", authority.issue_client(user, groups, now))
-
-    def write_admin(self, authority: Authority, url: str, now: datetime) -> None:
-        client = authority.issue_client(ADMIN_USER, (MASTERS,), now)
-        write_kubeconfig(self.admin_kubeconfig, url, authority.certificate_pem, client)
 
 
 class Hold:

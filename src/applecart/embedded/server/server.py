@@ -23,7 +23,7 @@ from applecart.embedded.auth.service_account_tokens import ServiceAccountTokens
 from applecart.embedded.auth.token_keys import TokenKeys
 from applecart.embedded.auth.user import MASTERS, User
 from applecart.embedded.kinds.builtin import builtin_kinds
-from applecart.embedded.relay.relay import CLIENT_GROUPS, CLIENT_USER, running_relay
+from applecart.embedded.relay.relay import running_relay
 from applecart.embedded.server.api import Api
 from applecart.embedded.server.boot import Consequences, make_sure, tell_unserved
 from applecart.embedded.server.core import Core, Settings
@@ -42,14 +42,13 @@ from applecart.embedded.store.sealing import load_or_make_key
 from applecart.embedded.store.sqlite_file import create_database, explain, holds_sealed, is_empty
 from applecart.embedded.store.sqlite_log import SqliteLog
 from applecart.embedded.store.store import Store, StoreReader
+from applecart.embedded.trust.control_plane_files import ADMIN_USER, LOOPBACK, SERVER_NAMES
 from applecart.embedded.trust.pki import alternative
 from applecart.errors import BadInput
 from applecart.kube.background import Background
 
-LOOPBACK = "127.0.0.1"
 ISSUER = "https://kubernetes.default.svc"  # the issuer kubeadm uses, so tokens look alike everywhere
-SERVER_NAMES = ("localhost", LOOPBACK, "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
-ADMIN = User("kubernetes-admin", (MASTERS, "system:authenticated"))
+ADMIN = User(ADMIN_USER, (MASTERS, "system:authenticated"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +194,7 @@ class EmbeddedServer:
         self.running = running
         self._failed = asyncio.get_running_loop().create_future()
         running.store.on_failure(self._note_failure)
-        shown = self.folder.issue_kubelet_client(self.authority, CLIENT_USER, CLIENT_GROUPS, now)
+        shown = self.folder.issue_kubelet_client(self.authority, now)
         relay = await self._stack.enter_async_context(running_relay(running.core, shown, self.authority.certificate_pem))
         running.api.use_agents(relay)
         requests = RequestLog(self.folder.requests, self._clock)

@@ -81,7 +81,7 @@ def open_database(file: Path) -> sqlite3.Connection:
         if database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
             database.executescript(_CREATE)
         else:
-            _refuse_foreign(file, database)
+            refuse_foreign(file, database)
         database.executescript(_PRAGMAS)
         if not get_meta(database, "clean", default=1):
             _check_integrity(file, database)
@@ -127,7 +127,10 @@ def explain(file: Path, error: Exception) -> str:
             return f"{file} cannot be used ({error}); check the disk, then start again"
 
 
-def _refuse_foreign(file: Path, database: sqlite3.Connection) -> None:
+def refuse_foreign(file: Path, database: sqlite3.Connection) -> None:
+    """Raises BadInput for a database that is not ours, not of this layout, or has lost everything."""
+    if not database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        raise BadInput(f"{file} is empty; restore a backup: applecart api restore --force")
     owner = database.execute("PRAGMA application_id").fetchone()[0]
     layout = database.execute("PRAGMA user_version").fetchone()[0]
     if owner != APPLICATION_ID:

@@ -23,7 +23,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 INSTALL := $(BIN)/uv pip sync --quiet --require-hashes --compile-bytecode --python $(BIN)/python
 OURS := $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --python $(BIN)/python -e . && $(BIN)/python -m compileall -q src
 
-.PHONY: help up test test-kubernetes soak check generate bench kube-binaries lock clean
+.PHONY: help up test test-kubernetes soak check check-types check-rest generate bench kube-binaries lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -44,11 +44,20 @@ soak: $(VENV)/ready-to-develop kube-binaries ## every test at full length (SEED=
 	exit $$failed
 
 check: $(VENV)/ready-to-develop ## ruff, mypy --strict, import layers, generated files
+	@$(MAKE) --no-print-directory -j2 check-types check-rest $(VENV)/tests-compiled
+
+check-types:
+	$(BIN)/mypy
+
+check-rest:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m applecart.cli.generate --check
+
+# Once in a fresh clone, beside mypy, which keeps one core busy: later, every worker of pytest would compile every test.
+$(VENV)/tests-compiled:
+	@$(BIN)/pytest --collect-only -p no:xdist >/dev/null 2>&1; touch $@
 
 generate: $(VENV)/ready-to-develop ## write the CRDs and reference pages again from the types
 	$(BIN)/python -m applecart.cli.generate

@@ -257,6 +257,19 @@ async def test_events_of_an_outage_are_written_when_it_ends(desk: Desk) -> None:
     assert desk.recorder.dropped == 0
 
 
+async def test_what_is_left_when_the_recorder_is_stopped_is_written_by_its_next_run(running: RunningApi, clock: Clock) -> None:
+    """Nobody woke it until something else was said."""
+    desk = Desk(running, clock)
+    desk.wire.plan = always(Refused())
+    async with desk.writing():
+        for number in range(3):
+            desk.recorder.event(POD, NORMAL, "Pulling", f"image {number}")
+        await elapse(1)
+    desk.wire.heal()
+    async with desk.writing(), asyncio.timeout(60):
+        assert len(await desk.events()) == 2  # the one that was under way may have been written
+
+
 async def test_an_outage_too_long_costs_events_and_nothing_else(desk: Desk) -> None:
     desk.wire.plan = always(Refused())
     desk.recorder.event(POD, NORMAL, "Pulling", "image 1")

@@ -197,11 +197,11 @@ class Recorder:
     async def run(self) -> None:
         """Write until cancelled."""
         while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._notes:
+            while self._notes:  # also those that were left when it was stopped before
                 await self._record(self._notes.popleft())
             self._idle.set()
+            self._wake.clear()
+            await self._wake.wait()
 
     async def flushed(self) -> None:
         """Wait until everything said so far is written or dropped."""

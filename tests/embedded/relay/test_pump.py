@@ -1,6 +1,7 @@
 """Frames of a remote command, and both ways of them."""
 
 import asyncio
+import errno
 import json
 from dataclasses import dataclass, field
 
@@ -160,6 +161,38 @@ async def test_a_client_that_goes_closes_the_agent() -> None:
     await pump(client, agent)
     assert agent.closed_with == 1011
     assert agent.told == []
+
+
+@pytest.mark.parametrize("said", [SUCCESS, None])
+async def test_a_client_that_types_as_the_agent_goes_is_told_how_its_command_ended(said: bytes | None) -> None:
+    """What it typed could not be sent, and that ended the connection without a word: kubectl took it for a success."""
+    client, agent = MemoryEnd(), MemoryEnd()
+    joined = asyncio.create_task(pump(client, agent))
+    await elapse(1)
+    agent.close_code = 1006  # known to whoever writes before whoever reads hears of it
+    client.says(b"\x00a")
+    await elapse(0.1)
+    if said is not None:
+        agent.says(said)
+    agent.ends(1006)
+    await joined
+    assert client.told == [SUCCESS if said is not None else lost_frame(LOST)]
+
+
+@pytest.mark.parametrize("fails", ["client", "agent"])
+async def test_a_surprise_in_either_direction_is_raised_and_the_client_told(
+    fails: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, agent = MemoryEnd(), MemoryEnd()
+
+    async def surprised() -> WSMessage:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr({"client": client, "agent": agent}[fails], "receive", surprised)
+    with pytest.raises(OSError, match="too many"):
+        await pump(client, agent)
+    assert client.told == [lost_frame(LOST)]
+    assert (client.closed_with, agent.closed_with) == (1000, 1000)
 
 
 async def test_a_pump_that_is_cancelled_closes_both() -> None:

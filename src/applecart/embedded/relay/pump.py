@@ -54,6 +54,7 @@ def lost_frame(why: str) -> bytes:
 
 
 LOST = "the connection to the node agent ended before the command did"
+LAST_WORDS_S = 2.0  # for what is still to be told when one side has gone
 _UNSAYABLE = (1005, 1006, 1015)  # codes that describe an end and may not be sent
 _GONE = (ConnectionError, RuntimeError)  # a peer that is closed, or closing
 
@@ -76,14 +77,21 @@ async def pump(client: End, agent: End) -> None:
     to_client = asyncio.create_task(_copy(agent, client, FROM_AGENT, ending.note))
     try:
         await asyncio.wait((to_agent, to_client), return_when=asyncio.FIRST_COMPLETED)
-        if to_client.done() and not ending.is_told:
-            with suppress(*_GONE):
-                await client.send_bytes(lost_frame(LOST))
+        if client.close_code is None:  # it is there: what the agent said before it went is on its way
+            await asyncio.wait((to_client,), timeout=LAST_WORDS_S)
+            to_client.cancel()
+        if not ending.is_told:
+            with suppress(*_GONE, TimeoutError):
+                async with asyncio.timeout(LAST_WORDS_S):
+                    await client.send_bytes(lost_frame(LOST))
     finally:
         for task in (to_agent, to_client):
             task.cancel()
-        await asyncio.gather(to_agent, to_client, return_exceptions=True)
+        ends = await asyncio.gather(to_agent, to_client, return_exceptions=True)
         await asyncio.gather(_close(agent, client.close_code), _close(client, agent.close_code))
+    for end in ends:
+        if isinstance(end, Exception):
+            raise end  # a bug of ours; both sides are closed, and one was told
 
 
 class _Ending:

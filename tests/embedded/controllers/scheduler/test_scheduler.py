@@ -300,13 +300,15 @@ async def test_a_restart_finds_every_pod_where_it_is(play: Play) -> None:
     assert "1 Too many pods" in said.message
 
 
-async def test_a_bug_in_one_attempt_does_not_stop_the_others(play: Play) -> None:
+@pytest.mark.parametrize("surprise", [RuntimeError("nobody foresaw this"), asyncio.CancelledError()])
+async def test_a_bug_in_one_attempt_does_not_stop_the_others_and_it_is_tried_again(play: Play, surprise: BaseException) -> None:
+    """Seen: a Pod whose attempt was cancelled was out of the queue for good, also when an election took the scheduler away."""
     await play.stage.node(node())
     broken = True
 
     def plan(request: Request) -> Fault | None:
         if broken and is_binding(request) and "/odd/" in request.path:
-            raise RuntimeError("nobody foresaw this")
+            raise surprise
         return None
 
     play.network.plan = plan

@@ -116,14 +116,11 @@ class Monitor:
         while True:
             await self._nodes.following()
             await self._leases.following()
-            try:
-                if not await self._can_read():
-                    continue
-                if self._look(self._clock.monotonic()):
-                    after_gap()
-                looked()
-            except Exception:
-                log.exception("looking at the Nodes failed unexpectedly, looking again")
+            if not await self._can_read():
+                continue
+            if self._look(self._clock.monotonic()):
+                after_gap()
+            looked()
             await asyncio.sleep(self._timing.look_every_s)
 
     async def _can_read(self) -> bool:

@@ -107,6 +107,9 @@ class Scheduler:
             except Exception:
                 self.pending.failed(entry, self._clock.monotonic())
                 log.bind(entry.wants.key).exception("placing a Pod failed unexpectedly, trying again")
+            except asyncio.CancelledError:
+                self.pending.failed(entry, self._clock.monotonic())  # whoever runs next, after an election above all, tries it
+                raise
 
     async def _wait(self) -> None:
         self._woken.clear()

@@ -35,6 +35,17 @@ async def test_what_fails_there_ends_the_block_with_its_error() -> None:
     assert [str(error) for error in raised.value.exceptions] == ["etcd ended"]
 
 
+async def test_what_is_cancelled_from_within_ends_the_block() -> None:
+    """The group took it for an orderly end: a server without its controllers went on as if nothing had happened."""
+
+    async def cancelled() -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(ExceptionGroup, match="unhandled errors"):
+        async with asyncio.timeout(10), in_background(cancelled):
+            await asyncio.Event().wait()
+
+
 async def test_work_that_ends_by_itself_ends_nothing_else() -> None:
     async def ends() -> None:
         pass

@@ -1,12 +1,15 @@
 """The agent as a whole lives on, whatever one of its parts meets."""
 
+import asyncio
 import errno
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from applecart.clock import Clock
+from applecart.kube.background import Background, Work
 from applecart.kubelet.golden_intents import Intent, Intents
 from applecart.tart.files import FILE_MODE, Files
 from applecart.tart.marks import MARK_FILE
@@ -44,6 +47,37 @@ async def test_a_builder_whose_disk_is_full_starts_all_the_same_and_finishes_its
             await here.until_phase("job-1", "Failed")  # it still looks at Pods
         await elapse(600)
         assert mark.exists()
+
+
+async def test_whatever_surprises_a_part_of_the_agent_is_told_and_it_goes_on(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A part that was cancelled from within, the heartbeat for one, ended without a word: a group takes that for its end."""
+    add, waiting = Background.add, dict[str, list[BaseException]]()
+
+    def surprising(self: Background, name: str, work: Work) -> None:
+        async def surprised() -> object:
+            if waiting[name]:
+                raise waiting[name].pop()
+            return await work()
+
+        waiting[name] = [asyncio.CancelledError(), RuntimeError("a bug")]
+        add(self, name, surprised)
+
+    async with scene(tmp_path, clock, f"--runner-cache-root={tmp_path / 'cache'}") as here:
+        monkeypatch.setattr(Background, "add", surprising)
+        here.start_agent()
+        await elapse(0.1)
+        assert here.agent is not None
+        parts = {task.name for task in here.agent.background.tasks}
+        assert {task.name for task in here.agent.background.tasks if task.down_because} == parts
+        await elapse(30)
+        assert here.agent.background.down() is None
+        assert waiting == {part: [] for part in parts}
+        told = Counter(one.fields["task"] for one in caplog.records if "task" in getattr(one, "fields", {}))  # type: ignore[attr-defined]
+        assert told == dict.fromkeys(parts, 2)
+        await here.create(job(runs_s=1))
+        await here.until_phase("job-1", "Succeeded")
 
 
 async def test_a_guest_that_nests_folders_without_end_holds_neither_its_pod_nor_its_files(tmp_path: Path, clock: Clock) -> None:

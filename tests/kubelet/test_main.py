@@ -1,12 +1,14 @@
 """The program's own words and exit codes; that it works is proven in `real/`."""
 
+import asyncio
 import os
 import socket
 from pathlib import Path
 
 import pytest
 
-from applecart.kubelet.main import run
+from applecart.kubelet import main
+from applecart.kubelet.main import _until_told, run
 from applecart.kubelet.only_agent import only_agent
 
 
@@ -15,6 +17,36 @@ def test_a_wrong_flag_is_a_sentence_and_code_2(capsys: pytest.CaptureFixture[str
     said = capsys.readouterr().err
     assert said.startswith("tart-kubelet: --max-pods 'many'")
     assert "Traceback" not in said
+
+
+class Panic(BaseException):
+    """As Rust makes them."""
+
+
+@pytest.mark.parametrize(
+    ("end", "sentence"),
+    [
+        (None, "the agent ended although nobody asked it to"),
+        (asyncio.CancelledError(), "unexpected StrayCancellation: it was cancelled from within"),
+        (Panic("a bug"), "unexpected Panic: a bug"),
+    ],
+)
+@pytest.mark.real_time
+def test_an_agent_that_ends_by_itself_ends_with_a_sentence_and_code_1(
+    end: BaseException | None, sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It ended with 0, as if it had been asked to stop, or with a traceback."""
+
+    async def ends() -> None:
+        if end is not None:
+            raise end
+
+    async def serve(*_: object) -> None:
+        await _until_told(asyncio.create_task(ends()))
+
+    monkeypatch.setattr(main, "serve", serve)
+    assert run(["--node-name=mac-1"]) == 1
+    assert f"tart-kubelet: {sentence}" in capsys.readouterr().err
 
 
 def test_an_unknown_flag_points_to_the_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,7 +61,7 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes nowhere, quietly
         return 1
-    except Exception as error:
+    except BaseException as error:  # also what is no Exception: a sentence and a code are told whatever ended it
         if settings["debug"]:
             print(redact(traceback.format_exc()), file=sys.stderr, end="")
         return _tell(only_one(error), settings["debug"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from applecart.observe.metrics import Family, Metrics
 
+T = TypeVar("T")
 Work = Callable[[], Awaitable[object]]
 
 RESTART = Backoff(first_s=1.0, longest_s=60.0)  # a task fails as a whole only by a bug of ours: it must not become load
@@ -40,6 +41,17 @@ class StrayCancellation(Exception):
 def is_being_cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+async def uncancelled(work: Awaitable[T]) -> T:
+    """Its result; a cancellation that comes from within is an error, because whoever sees a cancelled task takes that for its
+    orderly end."""
+    try:
+        return await work
+    except asyncio.CancelledError as error:
+        if is_being_cancelled():
+            raise
+        raise StrayCancellation("it was cancelled from within") from error
 
 
 class Task(msgspec.Struct):
@@ -112,14 +124,9 @@ class Background:
         failures = 0
         while True:
             began_s = self._clock.monotonic()
-            problem: BaseException | None = None
+            problem: Exception | None = None
             try:
-                await task.work()
-            except asyncio.CancelledError as error:
-                if is_being_cancelled():
-                    raise
-                problem = StrayCancellation("it was cancelled from within")
-                problem.__cause__ = error
+                await uncancelled(task.work())
             except Exception as error:
                 problem = error
             if self._is_over():

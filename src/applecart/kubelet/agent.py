@@ -6,15 +6,14 @@ starting a newer one, touches no VM of a Pod.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
-from typing import Any
 
 from applecart.api.meta import Key
 from applecart.api.pods import Pod
 from applecart.api.reasons import kubelet as reasons
 from applecart.clock import Clock
 from applecart.errors import ApplecartError
+from applecart.kube.background import Background, Work
 from applecart.kube.backoff import Backoff
 from applecart.kube.client import Client
 from applecart.kube.controller import Controller
@@ -42,7 +41,6 @@ DEADLINE_S = 900.0  # of one look: a VM that must be asked, cut off, killed and 
 SETTLE_PACE = Backoff(first_s=5.0, longest_s=300.0)
 
 log = logger(__name__)
-Work = Callable[[], Coroutine[Any, Any, object]]
 
 
 class Agent:
@@ -86,6 +84,7 @@ class Agent:
         self._controller = self._pod_controller(metrics)
         self.collector = None if options.disable_vm_gc else make_collector(self.host)
         self.registration: Registration | None = None
+        self.background = Background(clock, metrics)
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -95,9 +94,9 @@ class Agent:
             port = await self._serve(stack)
             self.registration = Registration(self.host, self.options, self.guests, port)
             await self.registration.read_facts()
-            group = await stack.enter_async_context(asyncio.TaskGroup())
-            for work in (self.registration.run, *self._works()):
-                group.create_task(work())
+            for name, work in {**self.registration.works(), **self._works()}.items():
+                self.background.add(name, work)
+            await self.background.run()
 
     async def _serve(self, stack: AsyncExitStack) -> int:
         """Logs, exec and usage; the port, 0 when they are not served."""
@@ -120,18 +119,22 @@ class Agent:
             await self.host.caches.aclose()
         self.host.tart.close()
 
-    def _works(self) -> list[Work]:
-        works: list[Work] = [self.pods.run, self._controller.run, self.host.events.run]
-        if self.host.caches is not None:
-            works.append(self.host.caches.run)
-        return [*works, self.collector.run if self.collector else self._settle]
+    def _works(self) -> dict[str, Work]:
+        works: dict[str, Work] = {
+            "informer of pods": self.pods.run,
+            "pods": self._controller.run,
+            "events": self.host.events.run,
+            "garbage": self.collector.run if self.collector else self._settle,
+        }
+        return works if self.host.caches is None else {**works, "caches": self.host.caches.run}
 
     async def _settle(self) -> None:
         """What an agent that died left half done is not garbage: it is finished also where nothing is collected."""
         failures = 0
         while True:
             try:
-                return await self.host.goldens.settle()
+                await self.host.goldens.settle()
+                await asyncio.get_running_loop().create_future()  # that was all; the agent goes on
             except (ApplecartError, OSError) as error:  # a full disk above all: the host's Pods need the agent all the same
                 failures += 1
                 log.warning("goldens that were left half made cannot be finished yet", exc_info=error)

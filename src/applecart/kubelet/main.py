@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from applecart.clock import Clock, SystemClock
 from applecart.errors import ApplecartError, only_one
+from applecart.kube.background import uncancelled
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kubelet.agent import Agent
@@ -35,6 +36,10 @@ HEARTBEAT_LATE_S = 60.0  # the control plane takes a Node for lost soon after
 log = logger(__name__)
 
 
+class EndedByItself(ApplecartError):
+    """An agent without a task is a host without an agent."""
+
+
 def main() -> NoReturn:
     gc.set_threshold(50_000, 20, 100)  # Python's default collects every 700 objects: an eighth of the time of a start
     code = run(sys.argv[1:])
@@ -48,9 +53,11 @@ def run(argv: list[str]) -> int:
         setup_logging(options.log_level, options.log_format)
         os.umask(0o077)  # everything it writes is its owner's alone
         asyncio.run(serve(options, SystemClock()))
+    except SystemExit:  # of the parser of flags, which has said why
+        raise
     except KeyboardInterrupt:
         return 130
-    except Exception as error:
+    except BaseException as error:  # also what is no Exception: a sentence and a code are told whatever ended it
         return _tell(only_one(error))
     return 0
 
@@ -92,7 +99,7 @@ async def _serve_page(
     bind = host_and_port(where)
     if bind is not None:
         host, port = bind
-        ready = {"heartbeat": lambda: _heartbeat(agent)}
+        ready = {"heartbeat": lambda: _heartbeat(agent), "tasks": agent.background.down}
         page = ObserveServer(metrics, host=host or "0.0.0.0", port=port, ready=ready, flag=flag, has_metrics=has_metrics)
         await stack.enter_async_context(page)
 
@@ -112,7 +119,8 @@ async def _until_told(running: "asyncio.Task[None]") -> None:
     try:
         await asyncio.wait((running, waiting), return_when=asyncio.FIRST_COMPLETED)
         if running.done():
-            running.result()
+            await uncancelled(running)
+            raise EndedByItself("the agent ended although nobody asked it to")
     finally:
         running.cancel()
         waiting.cancel()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from applecart.clock import Clock
 from applecart.errors import only_one
+from applecart.kube.background import uncancelled
 from applecart.kube.client import Client
 from applecart.kubelet.agent import Agent
 from applecart.kubelet.options import Options, parse
@@ -93,7 +94,7 @@ class FleetMac:
             self.agent = agent
             await asyncio.wait((running, dying), return_when=asyncio.FIRST_COMPLETED)
             if running.done():
-                running.result()
+                await uncancelled(running)
             log.warning("an agent was killed and is started again", node=self.name)
         finally:
             running.cancel()

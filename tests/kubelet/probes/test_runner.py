@@ -14,8 +14,9 @@ from applecart.api.pods import Pod, PodSpec, PodStatus
 from applecart.clock import Clock
 from applecart.errors import Transient
 from applecart.kubelet.probes.ask import Asker
+from applecart.kubelet.probes.checks import Plan
 from applecart.kubelet.probes.runner import FIRST_JITTER_S, ProbeRunner
-from applecart.kubelet.probes.state import Health
+from applecart.kubelet.probes.state import Answer, Health
 from applecart.sim.mac import Call, SimulatedMac
 from applecart.sim.tart.guest_life import read_running, running_file
 from applecart.sim.tart.json_file import save
@@ -300,6 +301,25 @@ async def test_a_probe_that_cannot_be_asked_keeps_the_guest_unready_with_a_sente
     health = await guests.start(readiness_probe=Probe())
     assert (health.ready, health.alive) == (False, True)
     assert "grpc is not supported" in health.sentence
+
+
+async def test_a_probe_that_is_cancelled_from_within_is_asked_again_and_it_is_said(
+    guests: Guests, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its task ended without a word: a guest that hung later was never noticed."""
+    ask, surprises = Asker.ask, [asyncio.CancelledError()]
+
+    async def surprised(self: Asker, plan: Plan, vm: str, address: str) -> Answer:
+        if surprises:
+            raise surprises.pop()
+        return await ask(self, plan, vm, address)
+
+    monkeypatch.setattr(Asker, "ask", surprised)
+    await guests.boot("ci-runner")
+    await guests.start(readiness_probe=SERVED)
+    await elapse(30)
+    assert [health.ready for health in guests.told.health] == [True]
+    assert [one.message for one in caplog.records] == ["a probe or its listener failed"]
 
 
 async def test_a_listener_that_fails_does_not_end_the_asking(guests: Guests) -> None:

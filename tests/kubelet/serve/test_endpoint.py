@@ -1,6 +1,7 @@
 """The endpoint over real TLS: who gets in, and what they get."""
 
 import asyncio
+import errno
 import json
 import os
 import random
@@ -180,6 +181,29 @@ async def test_changed_certificates_are_served_and_believed_without_a_restart(
     stale = other.client_context(stage.trust.client_pair("kube-apiserver-kubelet-client"))
     with pytest.raises((aiohttp.ClientError, OSError)):
         await ask(session_to(stage.url, stale), LOGS)
+
+
+@pytest.mark.parametrize("surprise", [RuntimeError("a bug"), OSError(errno.EMFILE, "too many open files")])
+async def test_a_certificate_that_could_not_be_read_once_is_read_again(
+    stage: AgentStage, surprise: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One surprise ended the rotation without a word; a process out of handles looked at the files never again."""
+    context, surprises = TlsFiles.context, [surprise, surprise]
+
+    def surprised(files: TlsFiles) -> ssl.SSLContext:
+        if surprises:
+            raise surprises.pop()
+        return context(files)
+
+    monkeypatch.setattr(TlsFiles, "context", surprised)
+    caplog.set_level("INFO", "applecart.kubelet.serve.tls")
+    os.utime(stage.tls.certificate, ns=(1, 1))
+    for _ in range(4):
+        stage.endpoint._tls.look()
+    assert [one.message for one in caplog.records if one.name.endswith("tls")] == [
+        "a changed certificate is not usable; the one before it stays in use",
+        "a changed certificate is in use",
+    ]
 
 
 async def test_files_that_are_no_certificates_are_named(stage: AgentStage, tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ import aiohttp
 import pytest
 
 from applecart.clock import Clock
-from applecart.kubelet.serve.channel_terminal import ERROR, STDOUT
+from applecart.kubelet.serve.channel_terminal import ERROR, STDOUT, ChannelTerminal
 from applecart.kubelet.serve.guests import Guest, State
+from applecart.kubelet.serve.spdy_terminal import SpdyTerminal
 from applecart.tart.failures import VmNotRunning
 from applecart.tart.mac import Session
 from tests.embedded.relay.remote_command import RemoteCommand
@@ -124,6 +125,27 @@ async def test_a_client_that_goes_while_its_typing_is_not_read_takes_its_command
         connection.transport.abort()
     async with asyncio.timeout(60):
         assert await stage.commands.sessions[0].wait() != 0
+
+
+@pytest.mark.usefixtures("guest")
+@pytest.mark.parametrize("breaks", ["_type", "read", "out"])
+async def test_a_remote_command_of_which_one_direction_breaks_is_no_success(
+    running: Running, breaks: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its client was told nothing, or success after half of the output, or the command waited for what nobody handed over."""
+
+    async def surprised(*_: object) -> bytes:
+        raise RuntimeError("a bug")
+
+    for kind in (ChannelTerminal, SpdyTerminal):
+        monkeypatch.setattr(kind, breaks, surprised)
+    async with running("sh", "-c", "echo hello; read _") if breaks != "out" else running("echo", "hello") as command:
+        async with asyncio.timeout(20):
+            if breaks == "_type":
+                await command.type(b"x")
+            await command.until_end()
+        assert command.status["status"] == "Failure"
+    assert "broke" in caplog.text
 
 
 @pytest.mark.usefixtures("guest")

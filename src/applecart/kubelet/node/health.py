@@ -15,6 +15,7 @@ from applecart.api.nodes import Node, NodeCondition
 from applecart.api.reasons import ConditionReason
 from applecart.api.reasons import kubelet as reasons
 from applecart.clock import Clock
+from applecart.kube.background import uncancelled
 from applecart.kubelet.node.conditions import CheckState, Findings, node_conditions
 from applecart.kubelet.node.host_busy import TART, busy_with, runs
 from applecart.observe.logs import logger
@@ -137,10 +138,10 @@ class Health:
         """Look until cancelled."""
         async with asyncio.TaskGroup() as group:
             for check in self._checks:
-                group.create_task(self._keep_checking(check), name=f"check-{check.name}")
-            group.create_task(self._keep_looking("disk", self._look_at_disk))
-            group.create_task(self._keep_looking("processes", self._look_at_processes))
-            group.create_task(self._keep_looking("disks of guests", self._look_at_guests))
+                group.create_task(uncancelled(self._keep_checking(check)), name=f"check-{check.name}")
+            group.create_task(uncancelled(self._keep_looking("disk", self._look_at_disk)))
+            group.create_task(uncancelled(self._keep_looking("processes", self._look_at_processes)))
+            group.create_task(uncancelled(self._keep_looking("disks of guests", self._look_at_guests)))
 
     async def _keep_checking(self, check: Check) -> None:
         while True:

@@ -16,6 +16,7 @@ from applecart.api.meta import Key
 from applecart.api.nodes import Node, NodeCondition
 from applecart.clock import Clock
 from applecart.errors import ApplecartError, Permanent
+from applecart.kube.background import uncancelled
 from applecart.kube.backoff import Backoff
 from applecart.kube.client import Client
 from applecart.kube.errors import NotFound
@@ -75,7 +76,7 @@ class NodeKeeper:
     async def run(self) -> None:
         """Keep the Node until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._nodes.run())
+            group.create_task(uncancelled(self._nodes.run()))
             await self._nodes.synced()
             await self._keep()
 

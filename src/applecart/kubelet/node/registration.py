@@ -8,6 +8,7 @@ import msgspec
 from applecart.api.meta import Key
 from applecart.api.reasons import kubelet as reasons
 from applecart.errors import ApplecartError
+from applecart.kube.background import Work
 from applecart.kubelet.entry import Stage
 from applecart.kubelet.node.advertised import Advertised, LabelSource
 from applecart.kubelet.node.desired import Offer
@@ -84,11 +85,11 @@ class Registration:
             self._host.metrics.node_checked(outcome.name, not outcome.has_failed)
         self.keeper.nudge()
 
-    async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            # Also where no scratch VM is booted any longer: an earlier agent may have left one.
-            for work in (self.lease.run, self.keeper.run, self.health.run, self._scratch.keep_tidy):
-                group.create_task(work())
+    def works(self) -> dict[str, Work]:
+        """What must go on as long as the agent does."""
+        # Tidying also where no scratch VM is booted any longer: an earlier agent may have left one.
+        tidying = self._scratch.keep_tidy
+        return {"heartbeat": self.lease.run, "node": self.keeper.run, "health": self.health.run, "scratch VM": tidying}
 
     def _label_sources(self) -> list[LabelSource]:
         goldens = LabelSource("goldens", self._host.goldens.labels, keeps_last=True)

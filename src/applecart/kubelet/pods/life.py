@@ -16,6 +16,7 @@ from applecart.api.pods import Pod
 from applecart.api.reasons import EventType
 from applecart.api.reasons import kubelet as reasons
 from applecart.errors import ApplecartError
+from applecart.kube.background import uncancelled
 from applecart.kubelet.entry import JournalEntry, Stage, Trouble
 from applecart.kubelet.journal import JournalFull
 from applecart.kubelet.pods.booting import Booting
@@ -67,9 +68,7 @@ class Life:
         while entry.exit is None:
             try:
                 await self._until_next_attempt(entry)
-                entry = await self._advance(entry)
-            except asyncio.CancelledError:
-                raise
+                entry = await uncancelled(self._advance(entry))
             except Exception as error:
                 entry = await self._remembered(error)
             self._changed()

@@ -17,6 +17,7 @@ from applecart.api.pods import Pod
 from applecart.api.reasons import EventType
 from applecart.api.reasons import kubelet as reasons
 from applecart.errors import ApplecartError, only_one
+from applecart.kube.background import uncancelled
 from applecart.kubelet.entry import Exit, JournalEntry
 from applecart.kubelet.guest.share import GuestShare
 from applecart.kubelet.guest.token import TokenKeeper, wants_token
@@ -63,7 +64,9 @@ class Watching:
             self._end(entry.because)
         ended = asyncio.ensure_future(detached.wait())
         killed = asyncio.create_task(self._killed.wait())
-        helpers = [asyncio.create_task(work) for work in (self._follow(entry, share), self._enforce_deadline(entry))]
+        helpers = [
+            asyncio.create_task(uncancelled(work)) for work in (self._follow(entry, share), self._enforce_deadline(entry))
+        ]
         try:
             await asyncio.wait([ended, killed, *helpers], return_when=asyncio.FIRST_COMPLETED)
             end = ended.result() if ended.done() else None
@@ -97,11 +100,12 @@ class Watching:
     async def _follow(self, entry: JournalEntry, share: GuestShare) -> None:
         entry = await self._until_booted(entry)
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._refresh_address(entry))
+            group.create_task(uncancelled(self._refresh_address(entry)))
             if wants_token(self.pod):
                 # Of a VM that an earlier agent started, the token may be another by now, and so may the clock.
                 lifetime = None if self.is_rebound else entry.token
-                group.create_task(TokenKeeper(self.host.client, self.host.clock).keep(self.pod, share, lifetime))
+                keeping = TokenKeeper(self.host.client, self.host.clock).keep(self.pod, share, lifetime)
+                group.create_task(uncancelled(keeping))
 
     async def _until_booted(self, entry: JournalEntry) -> JournalEntry:
         give_up_s = self.host.clock.monotonic() + self._boot_left_s(entry)  # the wall clock may be set meanwhile

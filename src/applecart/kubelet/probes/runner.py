@@ -12,6 +12,7 @@ from datetime import datetime
 from applecart.api.containers import ContainerStatus
 from applecart.api.pods import Pod
 from applecart.clock import Clock
+from applecart.kube.background import uncancelled
 from applecart.kubelet.probes.ask import Asker
 from applecart.kubelet.probes.checks import Kind, Plan, UnsupportedProbe, plans
 from applecart.kubelet.probes.state import Answer, Health, ProbeResult, ProbeState, health, unhealthy_event
@@ -76,9 +77,9 @@ class ProbeRunner:
         while not guest.is_decided(plan):
             began_s = self._clock.monotonic()
             try:
-                await self._ask_once(guest, plan)
-            except Exception as error:  # of a listener; the guest must go on being asked
-                log.error("a listener of probes failed", pod=str(guest.key), probe=plan.kind, why=repr(error))
+                await uncancelled(self._ask_once(guest, plan))
+            except Exception as error:  # of a listener mostly; the guest must go on being asked
+                log.error("a probe or its listener failed", pod=str(guest.key), probe=plan.kind, exc_info=error)
             await asyncio.sleep(max(0.0, plan.period_s - (self._clock.monotonic() - began_s)))
 
     async def _ask_once(self, guest: "_Guest", plan: Plan) -> None:

@@ -61,9 +61,13 @@ class Command:
         """Until the command has ended and its client was told how; cancelled, it kills the command."""
         pumps = [asyncio.create_task(pump) for pump in (self._print_out(), self._print_err())]
         others = [asyncio.create_task(pump) for pump in (self._type(), self._resize())]
+        for other in others:
+            other.add_done_callback(self._ended)
         try:
             code = await self._session.wait()
             await self._drain(pumps)
+            for pump in (pump for pump in pumps if pump.done()):
+                pump.result()  # output that broke off is no success
             if self._has_no_agent(code):
                 await self._terminal.fail(no_agent(self._guest))
             else:
@@ -91,6 +95,13 @@ class Command:
         _killing.add(killing)
         killing.add_done_callback(_killing.discard)
         return killing
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A command that nobody can type to any more would wait for it as long as its client does."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, ConnectionError):
+            log.error("the input of a remote command broke, and the command is ended", exc_info=error)
+            self._kill()
 
     async def _print_out(self) -> None:
         while data := await self._session.read_out():

@@ -6,7 +6,6 @@ answer is left out and delays nobody, because whoever collects them gives an age
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -73,12 +72,17 @@ class Stats:
         return self._looks[key]
 
     async def _take(self, key: str, ask: Callable[[], Awaitable[Ended]]) -> None:
-        with suppress(ApplecartError):
+        try:
             ended = await ask()
             usage = read_usage(ended.out) if ended.code == 0 else None
-            if usage is not None:
-                at, at_s, before = self._clock.now(), self._clock.monotonic(), self._last.get(key)
-                self._last[key] = before.then(usage, at, at_s) if before else Measured(usage, at, at_s)
+        except ApplecartError:
+            return  # it does not answer, and is left out
+        except Exception:
+            log.exception("usage cannot be measured, which nobody foresaw", uid=key)
+            return
+        if usage is not None:
+            at, at_s, before = self._clock.now(), self._clock.monotonic(), self._last.get(key)
+            self._last[key] = before.then(usage, at, at_s) if before else Measured(usage, at, at_s)
 
     def _measured(self, key: str, since_s: float) -> Measured | None:
         last = self._last.get(key)

@@ -121,9 +121,12 @@ async def run_while_heard(terminal: Terminal, program: Coroutine[Any, Any, None]
     try:
         await asyncio.wait((running, listening), return_when=asyncio.FIRST_COMPLETED)
     finally:
+        was_running = not running.done()
         for task in (running, listening):
             task.cancel()
-        await asyncio.gather(running, listening, return_exceptions=True)
+        _, heard = await asyncio.gather(running, listening, return_exceptions=True)
+        if was_running and isinstance(heard, Exception) and not isinstance(heard, ConnectionError):
+            await _lost(terminal, heard)
         answer = await terminal.close()
     return answer
 
@@ -134,8 +137,13 @@ async def _told(terminal: Terminal, program: Coroutine[Any, Any, None]) -> None:
     except ConnectionError:
         pass  # the client went away
     except Exception as error:
-        log.error("a remote command broke", exc_info=error)
-        with suppress(ConnectionError):
+        await _lost(terminal, error)
+
+
+async def _lost(terminal: Terminal, error: Exception) -> None:
+    log.error("a remote command broke", exc_info=error)
+    with suppress(ConnectionError, TimeoutError):  # a client whose streams never came cannot be told
+        async with asyncio.timeout(CLOSE_S):
             await terminal.fail("the agent lost the command; its log says why")
 
 

@@ -63,6 +63,7 @@ class RotatedTls:
     def __init__(self, files: TlsFiles) -> None:
         self._files = files
         self._stamp = files.stamp()
+        self._complaint = ""
         self._current = files.context()
         self.context = self._current
         self.context.sni_callback = self._use_current
@@ -77,12 +78,14 @@ class RotatedTls:
         stamp = self._files.stamp()
         if stamp == self._stamp:
             return
-        self._stamp = stamp
         try:
             self._current = self._files.context()
-        except BadInput as error:
-            log.error("a changed certificate is not usable; the one before it stays in use", exc_info=error)
+        except Exception as error:  # any, and it is tried again: the one before it ends one day
+            if self._complaint != (complaint := f"{stamp} {error}"):  # once, not at every look
+                self._complaint = complaint
+                log.error("a changed certificate is not usable; the one before it stays in use", exc_info=error)
         else:
+            self._stamp = stamp
             log.info("a changed certificate is in use", certificate=str(self._files.certificate))
 
     def _use_current(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:

@@ -324,6 +324,35 @@ async def test_a_failing_handler_does_not_stop_the_others(world: World, caplog: 
     assert "a change handler failed" in caplog.text
 
 
+async def test_a_handler_that_failed_hears_of_the_object_again_as_it_is_by_then(world: World) -> None:
+    """What it missed was never told again: a Pod that the scheduler did not hear of had no node until somebody changed it."""
+    heard: list[tuple[str, bool]] = []
+    fails = True
+
+    def broken(change: Change[ConfigMap]) -> None:
+        if fails:
+            raise MemoryError
+        heard.append((change.key.name, change.new is not None))
+
+    informer = world.informer()
+    async with following(informer):
+        known = await world.create("goes")
+        await informer.wait_until(lambda: "goes" in names(informer))
+        informer.on_change(broken)
+        await world.create("stays")
+        await informer.wait_until(lambda: "stays" in names(informer))
+        await elapse(300)
+        fails = False
+        await elapse(300)
+        assert sorted(heard) == [("goes", True), ("stays", True)]
+        fails, heard = True, []
+        await world.client.delete(ConfigMap, known.key)
+        await informer.wait_until(lambda: "goes" not in names(informer))
+        fails = False
+        await elapse(2)
+        assert heard == [("goes", False)]
+
+
 async def test_a_late_handler_first_hears_what_is_already_known(world: World) -> None:
     known = await world.create("known")
     informer = world.informer()

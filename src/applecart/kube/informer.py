@@ -5,7 +5,8 @@ Whatever happens to the connection, the cache is never emptied and never guessed
 when and why) until the API answers again, and then it becomes equal to what the API holds. Deletions that happened unseen are
 reported like any other.
 
-Readers get frozen objects and must not wait for the network; handlers are plain functions and must not block.
+Readers get frozen objects and must not wait for the network; handlers are plain functions and must not block. One that fails is
+told again later, so it may hear of a change twice.
 """
 
 import asyncio
@@ -28,6 +29,7 @@ from applecart.observe.logs import logger
 K = TypeVar("K", bound=Object)
 Handler = Callable[[Change[K]], None]
 
+TELL_AGAIN = Backoff(first_s=1.0, longest_s=300.0)  # a handler that failed
 TELLS_EVERY_S = 300.0  # an API that was started together with us takes a minute; after five somebody must be told
 
 log = logger(__name__)
@@ -279,11 +281,20 @@ class Informer(Generic[K]):
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _tell(self, handler: Handler[K], change: Change[K]) -> None:
+    def _tell(self, handler: Handler[K], change: Change[K], failures: int = 0) -> None:
         try:
             handler(change)
         except Exception:
-            log.exception("a change handler failed", kind=self._what, object=change.key)
+            wait_s = TELL_AGAIN.wait_s(failures + 1, self._client.clock.random)
+            again = {"again_in_s": round(wait_s, 1), "failures": failures + 1}
+            log.exception("a change handler failed, telling it again", kind=self._what, object=change.key, **again)
+            asyncio.get_running_loop().call_later(wait_s, self._tell_again, handler, change, failures + 1)
+
+    def _tell_again(self, handler: Handler[K], change: Change[K], failures: int) -> None:
+        """As it is by now: no list and no event would ever tell a change that only this handler missed."""
+        now = self._cache.get(change.key)
+        if handler in self._handlers and (change.old is not None or now is not None):
+            self._tell(handler, Change(change.key, change.old, now), failures)
 
     @property
     def _what(self) -> str:

@@ -59,9 +59,10 @@ async def churn(here: World, names: list[str]) -> None:
 
 
 def reachable(agent: Agent, here: World) -> Counter[str]:
-    """How many objects of each type the agent holds; what it only speaks to (the Mac, the API) is not its own."""
+    """How many objects of each type the agent holds; what it only speaks to (the Mac, the API) or runs in is not its own."""
     gc.collect()
-    seen = {id(each) for each in (here, here.mac, here.api, here.kill, agent.host.mac, agent.host.client)}
+    world = (here, here.mac, here.api, here.kill, agent.host.mac, agent.host.client, agent.background)
+    seen = {id(each) for each in world}
     found: Counter[str] = Counter()
     todo: list[object] = [agent]
     while todo:

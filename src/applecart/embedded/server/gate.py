@@ -29,6 +29,7 @@ from applecart.embedded.server.field_owners import track, track_definition, trac
 from applecart.embedded.server.objects import document_of, encoded, find, key_of, stored_form, viewed, with_revision
 from applecart.embedded.server.registry import traits_of
 from applecart.embedded.server.request import revision as parse_revision
+from applecart.embedded.server.syntax import refuse_many_values
 from applecart.embedded.store.record import Op, Record
 
 SYSTEM = User("system:apiserver", (MASTERS,))  # the server itself
@@ -245,6 +246,8 @@ def _put(core: Core, kind: Kind, document: Document, *, is_new: bool, most_bytes
             return _put(core, kind, document, is_new=is_new, most_bytes=most_bytes)
         # The words of the real server's storage; it answers 500, although the mistake is the caller's.
         raise Refusal(413, "RequestEntityTooLarge", f"etcdserver: request is too large: limit is {most_bytes}")
+    if most_bytes is not None:
+        refuse_many_values(record.value)  # patch by patch it may have become
     return Submitted(record, core.store.write(kind.storage.label, Op.ADDED if is_new else Op.MODIFIED, record))
 
 

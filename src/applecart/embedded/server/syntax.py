@@ -19,6 +19,7 @@ from applecart.embedded.refusals import Refusal
 from applecart.embedded.structure.strict import has_duplicates
 
 SHOWN_BYTES = 4096  # of a body that could not be read
+MOST_VALUES = 100_000  # in one object: the largest definitions that are installed anywhere have some ten thousand
 DEEPEST = 200  # nesting that is read; half of what the deepest recursion here bears, and as for YAML
 
 _AT = re.compile(r"\(byte (\d+)\)")
@@ -30,7 +31,8 @@ class NotJson(ValueError):
 
 
 def parse_json(body: bytes) -> Any:
-    """The values of a JSON text. Raises NotJson."""
+    """The values of a JSON text. Raises NotJson; Refusal for very many values."""
+    refuse_many_values(body)
     try:
         value = msgspec.json.decode(body)
         if body.count(b"{") + body.count(b"[") > DEEPEST and is_too_deep(value):
@@ -40,6 +42,20 @@ def parse_json(body: bytes) -> Any:
         raise NotJson("exceeded max depth") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise NotJson(_why_not_json(body, str(error))) from None
+
+
+def refuse_many_values(text: bytes) -> None:
+    """Before they come into being: what makes, checks and frees them all in one call keeps everybody waiting."""
+    if len(text) > MOST_VALUES and _openings_and_commas(text) > MOST_VALUES:  # some of them may be inside of strings
+        text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+        # A value has a name at most, or is a string itself.
+        if text.count(b'"') > 4 * MOST_VALUES or _openings_and_commas(b"".join(text.split(b'"')[::2])) > MOST_VALUES:
+            raise Refusal(413, "RequestEntityTooLarge", f"Request entity too large: limit is {MOST_VALUES} values in JSON")
+
+
+def _openings_and_commas(text: bytes) -> int:
+    """About as many as there are values."""
+    return sum(map(text.count, (b",", b"{", b"[")))
 
 
 def is_too_deep(value: Any) -> bool:

@@ -149,6 +149,7 @@ async def test_all_stop_when_they_are_stopped(clock: Clock, keys: TokenKeys) -> 
     async with running_api(MemoryLog(), clock, keys) as running:
         manager = Manager(Client(running.transport(), clock))
         add_controllers(manager, b"authority", keys)
+        await elapse(1)  # what the API itself keeps running is there
         before = asyncio.all_tasks()
         task = asyncio.create_task(manager.run())
         await elapse(10)

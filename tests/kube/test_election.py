@@ -19,7 +19,7 @@ from applecart.embedded.server.server import RunningApi
 from applecart.errors import BadInput
 from applecart.kube.client import Client
 from applecart.kube.election import STUCK_EXIT_CODE, Election, StuckWork, WorkEndedItself, unique_identity
-from applecart.kube.lease import JITTER, Timing
+from applecart.kube.lease import JITTER, LeaseHold, Standing, Timing
 from applecart.kube.patch import Merge
 from tests.kube.backends import Backend
 from tests.kube.embedded_api import serving
@@ -408,6 +408,31 @@ async def test_an_error_of_the_work_comes_out_and_the_lease_is_given_back(runnin
     with pytest.raises(BadInput, match="the fleet file is empty"):
         await Election(client, KEY, "a", clock).lead(work)
     assert (await client.get(Lease, KEY)).holder == ""
+
+
+async def test_a_renewal_that_fails_by_a_bug_is_told_and_the_lease_is_taken_again(
+    running: RunningApi, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was told as a Lease that another took, and of the bug nobody heard."""
+    attempt, began = LeaseHold.attempt, 0
+
+    async def surprised(self: LeaseHold) -> Standing:
+        if asyncio.current_task() in renewals() and began == 1:
+            raise RuntimeError("a bug")
+        return await attempt(self)
+
+    def renewals() -> list[asyncio.Task[object]]:
+        return [task for task in asyncio.all_tasks() if task.get_name().startswith("renewal")]
+
+    async def work() -> None:
+        nonlocal began
+        began += 1
+        await elapse(100)
+
+    monkeypatch.setattr(LeaseHold, "attempt", surprised)
+    await Election(Client(running.transport(), clock), KEY, "a", clock).lead(work)
+    assert began == 2
+    assert "the lease was lost because its renewal failed unexpectedly" in caplog.text
 
 
 async def test_work_that_was_cancelled_from_within_is_told_from_a_stop(running: RunningApi, clock: Clock) -> None:

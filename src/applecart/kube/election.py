@@ -141,6 +141,8 @@ class Election:
             log.warning("lost the lease, stopping the work", object=self.key, holder=self.holder)
         await self._end_term(keeper, task)
         if is_lost:
+            if not keeper.cancelled() and (fault := keeper.exception()) is not None:
+                log.error("the lease was lost because its renewal failed unexpectedly", object=self.key, exc_info=fault)
             if not task.cancelled() and (error := task.exception()) is not None:
                 log.error("the work failed while it was stopped", object=self.key, exc_info=error)
             return False

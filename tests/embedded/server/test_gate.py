@@ -26,6 +26,7 @@ from tests.embedded.auth.objects_in_memory import pod
 from tests.embedded.schema.definition_documents import GROUP, definition, resource
 from tests.embedded.server.test_trial import Interrupted
 from tests.kube.embedded_api import serving, token_keys
+from tests.virtual_time import elapse
 
 EDITOR = User("edna", (AUTHENTICATED,))  # may do everything but create
 NODE = User("system:node:mac-1", (NODES, AUTHENTICATED))
@@ -348,6 +349,17 @@ async def test_an_update_says_which_revision_it_means_and_one_without_a_change_w
     assert (await ask(running, ADMIN, Door("PATCH", f"{maps}/new", {"data": {"a": "b"}}, MERGE)))[0] == 200
     code, answer = await ask(running, ADMIN, Door("PUT", f"{maps}/new", {**made, "data": {"a": "c"}}))
     assert (code, answer["reason"]) == (409, "Conflict")
+
+
+async def test_an_apply_of_what_is_ignored_moves_neither_the_revision_nor_the_time_of_its_owner(running: RunningApi) -> None:
+    """It was written, and told to all watchers, because of the time at which nothing had changed."""
+    applied = thing("v1", "Pod", spec={"containers": [{"name": "c", "image": "i"}]})
+    applying = Door("PATCH", f"{PODS}/new", applied, APPLY, (("fieldManager", "test"),))
+    code, made = await ask(running, ADMIN, applying)
+    assert code == 201
+    await elapse(3600)
+    code, answer = await ask(running, ADMIN, applying._replace(body={**applied, "status": {"message": "ignored"}}))
+    assert (code, answer["metadata"]) == (200, made["metadata"])
 
 
 async def test_a_number_that_becomes_a_truth_is_a_change_and_one_that_gets_a_point_is_none(running: RunningApi) -> None:

@@ -149,7 +149,7 @@ def test_the_documents_that_are_broken_here_are_accepted_whole(path: str, docume
         (config('"\\u0000"'), 201),
         (deep(100, "[", "]"), 400),
         (deep(10_000, "[", "]"), 400),
-        (deep(1_000_000, "[", "]"), 400),
+        (deep(1_000_000, "[", "]"), 413),
         (deep(10_000, '{"a":', "}"), 400),
         (b'{"metadata":{"name":"a"},"data":' + deep(900, '{"a":', "}") + b"}", 400),
         (b'{"metadata":{"name":"a"},"data":{"a":"' + b"x" * BODY_LIMIT_BYTES + b'"}}', 422),

@@ -192,6 +192,19 @@ async def test_a_definition_has_only_so_many_names_versions_and_columns(clock: C
                 assert f"{what}: Too many: {count}: must have at most {count - 1} items" in answer["message"]
 
 
+async def test_a_name_that_is_free_again_goes_to_one_that_waits_for_it(clock: Clock) -> None:
+    """Of two both got it."""
+    async with serving(clock) as running:
+        for plural in ("first", "second", "third"):
+            crd = definition(plural, {"type": "object"})
+            crd["spec"]["names"]["shortNames"] = ["short"]
+            assert (await call(running, ADMIN, "POST", DEFINITIONS, crd))[0] == 201
+        assert (await call(running, ADMIN, "DELETE", f"{DEFINITIONS}/first.{GROUP}"))[0] == 200
+        await elapse(5)
+        found = [(await call(running, ADMIN, "GET", f"{DEFINITIONS}/{one}.{GROUP}"))[1] for one in ("second", "third")]
+        assert sorted(states(one)["NamesAccepted"] for one in found) == ["False", "True"]
+
+
 async def test_a_built_in_kind_keeps_its_place_and_its_objects_whatever_is_installed(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,8 +89,17 @@ def status_with_names(crd: Document, taken: TakenNames, now: datetime) -> Docume
 
 def is_established(crd: Document) -> bool:
     """Whether objects of the kind may be written."""
+    return _is_true(crd, "Established")
+
+
+def has_its_names(crd: Document) -> bool:
+    """Whether it waits for no name that another one has."""
+    return _is_true(crd, "NamesAccepted")
+
+
+def _is_true(crd: Document, condition: str) -> bool:
     conditions = (crd.get("status") or {}).get("conditions") or ()
-    return any(one.get("type") == "Established" and one.get("status") == "True" for one in conditions)
+    return any(one.get("type") == condition and one.get("status") == "True" for one in conditions)
 
 
 def stored_versions(crd: Document) -> list[str]:

@@ -12,7 +12,14 @@ import msgspec
 from applecart.api.meta import Key
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
-from applecart.embedded.schema.crd_strategy import BUILT_IN, FINALIZER, is_established, status_with_names, taken_names
+from applecart.embedded.schema.crd_strategy import (
+    BUILT_IN,
+    FINALIZER,
+    has_its_names,
+    is_established,
+    status_with_names,
+    taken_names,
+)
 from applecart.embedded.schema.custom_kind import custom_kinds
 from applecart.embedded.server import gate
 from applecart.embedded.server.core import Core
@@ -131,19 +138,19 @@ class Definitions:
 
     def _offer_names(self, group: str) -> None:
         core = self._core
-        others = [record.document() for record in core.store.table(CRD_LABEL).records()]
-        for record in core.store.table(CRD_LABEL).records():
+        records = core.store.table(CRD_LABEL).records()
+        others = [record.document() for record in records]
+        is_builtin = core.registry.is_builtin_group(group)
+        for place, record in enumerate(records):
             tip = find(core, self._kind, record.key)
-            if tip is None:
+            definition = viewed(core, self._kind, tip) if tip else {}
+            if not definition or definition["spec"].get("group") != group or (has_its_names(definition) and not is_builtin):
                 continue
-            definition = viewed(core, self._kind, tip)
-            if definition["spec"].get("group") != group:
-                continue
-            is_builtin = core.registry.is_builtin_group(group)
             taken = BUILT_IN if is_builtin else taken_names(others, group, record.key.name)
             status = status_with_names(definition, taken, core.clock.now())
             if status != definition.get("status"):
                 definition["status"] = status
+                others[place] = definition  # the next one that waits does not get the same
                 try:
                     gate.write_own(core, self._kind, definition)
                 except StoreFailed:

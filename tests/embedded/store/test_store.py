@@ -1,12 +1,14 @@
 """What every store keeps, whichever log is below it."""
 
 import asyncio
+import threading
 
 import pytest
 
 from applecart.api.meta import Key
 from applecart.embedded.store.log import BOOT_JUMP, Compacted, StoreFailed
 from applecart.embedded.store.record import Op
+from applecart.embedded.store.sqlite_log import SqliteLog
 from applecart.embedded.store.table import MOST_EVENTS, RING_EVENTS, Scope, Table, Watcher
 from tests.embedded.store.conftest import Opened
 
@@ -267,7 +269,18 @@ async def test_a_listener_that_fails_ends_the_store_after_everybody_has_heard_of
     store.on_failure(raise_surprise)
     store.on_failure(told.append)
     watcher = store.table(THINGS).watch(Scope())
-    await asyncio.gather(opened.put("a"), opened.put("b"))
+    began, go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        began.set()
+        go.wait(20)
+
+    if isinstance(opened.log, SqliteLog):  # both in one batch, however busy the machine is
+        opened.log._queue.put(hold)
+        assert began.wait(20)
+    writes = opened.put("a"), opened.put("b")
+    go.set()
+    await asyncio.gather(*writes)
     await asyncio.sleep(0)
     assert heard == ["a", "b"]
     assert opened.state() == {"a": b"{}", "b": b"{}"}

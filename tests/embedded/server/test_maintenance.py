@@ -149,13 +149,17 @@ def test_a_request_log_that_cannot_be_written_drops_lines_and_is_written_again(
     is_well = threading.Event()
     monkeypatch.setattr(RequestLog, "_write_to", surprised)
     monkeypatch.setattr(request_log, "AGAIN_IN_S", 0.0)
-    log = RequestLog(tmp_path / "requests.jsonl", clock)
+    log_file = tmp_path / "requests.jsonl"
+    log = RequestLog(log_file, clock)
     assert is_well.wait(20)
     log.write("GET", "/api", "somebody", 200, None, 0.0)
     log.close()
     texts = [one.message for one in caplog.records]
     assert texts == ["requests cannot be logged, trying again later", "trying to log requests again"] * 2
-    assert b"/api" in (tmp_path / "requests.jsonl").read_bytes()
+    surprise, known = [one.exc_info[1] for one in caplog.records if one.exc_info]
+    assert str(surprise) == "a surprise"
+    assert repr(known) == f"Transient('{log_file} cannot be written: No space left on device')"  # no traceback
+    assert b"/api" in log_file.read_bytes()
 
 
 @pytest.mark.real_time

@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 import msgspec
 
 from applecart.clock import Clock
+from applecart.errors import Transient
 from applecart.observe.logs import logger
 
 AGAIN_IN_S = 60.0
@@ -63,18 +64,19 @@ class RequestLog:
             try:
                 while self._write_to(self._file):
                     self._file.replace(self._file.with_name(f"{self._file.name}.1"))
+            except OSError as error:  # a full disk, which ends the server soon by itself
+                self._wait_out(Transient(f"{self._file} cannot be written: {error.strerror or error}"))
             except Exception as error:  # any: lines that nobody takes would fill the memory
-                _log.warning("requests cannot be logged, trying again later", file=str(self._file), exc_info=error)
-                _log.warning("trying to log requests again", dropped=self._drop_for(AGAIN_IN_S))
+                self._wait_out(error)
 
-    def _drop_for(self, seconds: float) -> int:
-        """How many lines came meanwhile."""
-        dropped, until_s = 0, time.monotonic() + seconds
+    def _wait_out(self, error: Exception) -> None:
+        _log.warning("requests cannot be logged, trying again later", file=str(self._file), exc_info=error)
+        dropped, until_s = 0, time.monotonic() + AGAIN_IN_S
         with suppress(Empty):
             while not self._is_closing:
                 self._is_closing = self._lines.get(timeout=max(0.0, until_s - time.monotonic())) is None
                 dropped += not self._is_closing
-        return dropped
+        _log.warning("trying to log requests again", dropped=dropped)
 
     def _write_to(self, file: Path) -> bool:
         """Append lines until the file is large (then True) or the log is closed."""

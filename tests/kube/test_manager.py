@@ -14,7 +14,7 @@ from applecart.api.nodes import Node
 from applecart.api.pods import Pod
 from applecart.clock import Clock
 from applecart.embedded.server.server import RunningApi
-from applecart.errors import ControlPlaneFault
+from applecart.errors import ControlPlaneFault, Transient
 from applecart.kube.background import RESTART, TASK_DOWN, WELL_AFTER_S
 from applecart.kube.client import Client
 from applecart.kube.controller import DONE, Result
@@ -136,10 +136,15 @@ class Copies:
         return DONE
 
 
+async def failing_reconcile(_: str) -> Result:
+    raise Transient("down")
+
+
 async def test_everything_that_the_manager_runs_is_measured(manager: Manager) -> None:
     """Nothing of the controllers of embedded mode was: who wired them by hand forgot it every time."""
     Copies(manager)
     manager.background(BACKGROUND, Failing(manager.clock, 0.5, ValueError("a bug")).run)
+    manager.controller("fails", failing_reconcile).queue.add("key")
     async with at_work(manager):
         await manager.informers[0].following()
         await manager.client.create(config_map("ci", "a", labels={"copied": "yes"}))
@@ -149,6 +154,7 @@ async def test_everything_that_the_manager_runs_is_measured(manager: Manager) ->
         'applecart_informer_objects{kind="configmaps",scope="in ci labels copied=yes"} 1.0',
         'applecart_informer_behind_seconds{kind="configmaps",scope="in ci labels copied=yes"} 0.0',
         'controller_runtime_reconcile_total{controller="copies",result="done"} 1.0',
+        'applecart_wait_count{wait="fails-retry"} 1.0',
         'workqueue_depth{name="copies"} 0.0',
         'workqueue_adds_total{name="copies"} 1.0',
         'applecart_events_total{component="copier",outcome="written"} 1.0',
@@ -283,6 +289,7 @@ async def test_only_who_holds_the_lease_works_and_a_standby_takes_over_warm(runn
             await elapse(5)
             assert [len(one.keys) for one in copies] == [1, 0]
             assert len(copies[1].maps) == 1
+            assert b'leader_election_master_status{name="test/leader"} 1.0' in first.metrics.render()
             first_network.plan = always(Refused())
             await elapse(60)
             assert len(copies[1].keys) >= 1

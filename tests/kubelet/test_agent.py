@@ -94,3 +94,24 @@ async def test_a_guest_that_nests_folders_without_end_holds_neither_its_pod_nor_
         assert here.agent is not None
         assert list(here.agent.host.journal) == []
         assert os.listdir(tmp_path / "userdata") == []
+
+
+async def test_what_the_agent_follows_queues_and_records_is_measured(tmp_path: Path, clock: Clock) -> None:
+    """Its queue was, but neither its caches nor its Events: the page of a Mac that could not follow its Pods looked well."""
+    async with scene(tmp_path, clock) as here:
+        here.start_agent()
+        await here.create(job(runs_s=1))
+        await here.until_phase("job-1", "Succeeded")
+        await elapse(5)
+        page = here.metrics.render().decode()
+    for series in (
+        'applecart_informer_objects{kind="pods",scope="fields spec.nodeName=mac-1"}',
+        'applecart_informer_behind_seconds{kind="pods",scope="fields spec.nodeName=mac-1"} 0.0',
+        'applecart_informer_objects{kind="nodes",scope="fields metadata.name=mac-1"} 1.0',
+        'applecart_informer_behind_seconds{kind="nodes",scope="fields metadata.name=mac-1"} 0.0',
+        'applecart_events_total{component="tart-kubelet",outcome="written"}',
+        'controller_runtime_reconcile_total{controller="pods",result="done"}',
+        'workqueue_depth{name="pods"}',
+        'applecart_task_restarts_total{task="informer of pods"} 0.0',
+    ):
+        assert series in page, series

@@ -43,6 +43,7 @@ class World:
     agent: Agent | None = None
     kill: Kill | None = None
     flags: list[str] = field(default_factory=list)
+    metrics: Metrics = field(default_factory=Metrics)  # of the newest agent
     _task: asyncio.Task[None] | None = None
 
     def options(self) -> Options:
@@ -63,8 +64,9 @@ class World:
     async def _run(self, kill: Kill) -> None:
         client = Client(KillableTransport(self.api.transport(), kill), self.clock)
         mac = KillableMac(self.mac, kill)
+        self.metrics = Metrics()
         with suppress(BaseExceptionGroup, AgentKilled):
-            self.agent = Agent(self.options(), "10.0.0.1", client, mac, self.clock, Metrics(), files=KillableFiles(kill))
+            self.agent = Agent(self.options(), "10.0.0.1", client, mac, self.clock, self.metrics, files=KillableFiles(kill))
             await self.agent.run()
 
     async def kill_agent(self) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from applecart.api.meta import Key, Object, Resource
 from applecart.kube.background import TASK_DOWN, Background, Task, Work
@@ -24,13 +24,10 @@ from applecart.kube.events import Recorder
 from applecart.kube.informer import Handler, Informer, Tuning
 from applecart.kube.metadata_only import MetadataClient, PartialObject
 from applecart.kube.own_writes import OwnWrites
-from applecart.kube.runtime_metrics import ControllerMetrics, ElectionMetrics, RecorderMetrics, measured_queue
+from applecart.kube.runtime_metrics import ControllerMetrics, ElectionMetrics, InformerMetrics, RecorderMetrics, measured_queue
 from applecart.kube.transport import FencedTransport
 from applecart.observe.ages import Ages
-from applecart.observe.metrics import Family, Metrics
-
-if TYPE_CHECKING:
-    from prometheus_client import Gauge
+from applecart.observe.metrics import Metrics
 
 H = TypeVar("H", bound=Hashable)
 K = TypeVar("K", bound=Object)
@@ -84,7 +81,7 @@ class Manager:
             reader = MetadataClient.of(self._reader) if issubclass(kind, PartialObject) else self._reader
             informer = Informer(reader, kind, namespace, labels=labels, fields=fields, tuning=self._tuning)
             self._informers[scope] = informer
-            self._measure(informer)
+            InformerMetrics(self.metrics).follow(informer)
             self._followers.add(_name_of(informer), informer.run)
         for name, function in (indexes or {}).items():
             informer.add_index(name, function)
@@ -103,8 +100,7 @@ class Manager:
         scope = next(scope for scope, known in self._informers.items() if known is informer)
         del self._informers[scope]
         self._followers.drop(_name_of(informer))
-        for gauge in self._gauges():
-            gauge.forget(informer.kind.resource.label, informer.scope)
+        InformerMetrics(self.metrics).forget(informer)
 
     def recorder(self, component: str) -> Recorder:
         """Writes Events in the name of this component."""
@@ -191,21 +187,6 @@ class Manager:
     @property
     def informers(self) -> list[Informer[Any]]:
         return list(self._informers.values())
-
-    def _measure(self, informer: Informer[Any]) -> None:
-        objects, behind = self._gauges()
-        where = (informer.kind.resource.label, informer.scope)
-        objects.of(*where).set_function(informer.__len__)
-        behind.of(*where).set_function(informer.behind_s)
-
-    def _gauges(self) -> tuple[Family[Gauge], Family[Gauge]]:
-        labels = ["kind", "scope"]
-        return (
-            self.metrics.gauge("applecart_informer_objects", "Objects in memory.", labels),
-            self.metrics.gauge(
-                "applecart_informer_behind_seconds", "Since when the API cannot be followed, 0 if it can.", labels
-            ),
-        )
 
 
 def _name_of(informer: Informer[Any]) -> str:

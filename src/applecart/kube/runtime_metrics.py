@@ -1,20 +1,39 @@
-"""What queues, controllers, elections and recorders export.
+"""What informers, queues, controllers, elections and recorders export.
 
 The names are those of client-go and controller-runtime where they have one, so that dashboards and alerts made for any other
 controller show ours too. Numbers that grow while nothing happens (depth, ages) are computed when they are read.
 """
 
 from collections.abc import Hashable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from applecart.clock import Clock
 from applecart.kube.backoff import Failure, FailureBackoffs
 from applecart.kube.controller import Outcome
+from applecart.kube.informer import Informer
 from applecart.kube.workqueue import WorkQueue
 from applecart.observe.ages import Ages
 from applecart.observe.metrics import Metrics
 
 H = TypeVar("H", bound=Hashable)
+
+
+class InformerMetrics:
+    def __init__(self, metrics: Metrics) -> None:
+        labels = ["kind", "scope"]
+        self._objects = metrics.gauge("applecart_informer_objects", "Objects in memory.", labels)
+        help = "Since when the API cannot be followed, 0 if it can."
+        self._behind = metrics.gauge("applecart_informer_behind_seconds", help, labels)
+
+    def follow(self, informer: Informer[Any]) -> None:
+        """Export what the informer looks like at the moment somebody reads."""
+        where = (informer.kind.resource.label, informer.scope)
+        self._objects.of(*where).set_function(informer.__len__)
+        self._behind.of(*where).set_function(informer.behind_s)
+
+    def forget(self, informer: Informer[Any]) -> None:
+        for gauge in (self._objects, self._behind):
+            gauge.forget(informer.kind.resource.label, informer.scope)
 
 
 class QueueMetrics:

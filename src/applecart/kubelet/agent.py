@@ -18,7 +18,7 @@ from applecart.kube.backoff import Backoff
 from applecart.kube.client import Client
 from applecart.kube.controller import Controller
 from applecart.kube.informer import Informer
-from applecart.kube.runtime_metrics import ControllerMetrics, QueueMetrics
+from applecart.kube.runtime_metrics import ControllerMetrics, InformerMetrics, QueueMetrics
 from applecart.kube.workqueue import WorkQueue
 from applecart.kubelet.assembly import make_collector, make_folders, make_host
 from applecart.kubelet.node.registration import Registration
@@ -85,6 +85,8 @@ class Agent:
         self.collector = None if options.disable_vm_gc else make_collector(self.host)
         self.registration: Registration | None = None
         self.background = Background(clock, metrics)
+        self._informer_metrics = InformerMetrics(metrics)
+        self._informer_metrics.follow(self.pods)
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -93,6 +95,7 @@ class Agent:
         async with AsyncExitStack() as stack:
             port = await self._serve(stack)
             self.registration = Registration(self.host, self.options, self.guests, port)
+            self._informer_metrics.follow(self.registration.keeper.nodes)
             await self.registration.read_facts()
             for name, work in {**self.registration.works(), **self._works()}.items():
                 self.background.add(name, work)

@@ -9,6 +9,7 @@ from applecart.clock import Clock
 from applecart.errors import BadInput
 from applecart.kube.client import Client
 from applecart.kube.events import Recorder
+from applecart.kube.runtime_metrics import RecorderMetrics
 from applecart.kubelet.cache.volumes import CacheVolumes
 from applecart.kubelet.garbage.collect import Collector
 from applecart.kubelet.garbage.look import Look, pods_on
@@ -84,7 +85,14 @@ def make_host(
         has_screen=has_screen,
         caches=_caches(options, mac, files, clock, measured, journal),
         client=client,
-        events=Recorder(client, KUBELET_EVENT_SOURCE, clock, host=options.node_name, remembered=REMEMBERED_EVENTS),
+        events=Recorder(
+            client,
+            KUBELET_EVENT_SOURCE,
+            clock,
+            host=options.node_name,
+            remembered=REMEMBERED_EVENTS,
+            observer=RecorderMetrics(metrics, KUBELET_EVENT_SOURCE),
+        ),
         metrics=measured,
         clock=clock,
     )

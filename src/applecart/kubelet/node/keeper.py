@@ -56,8 +56,8 @@ class NodeKeeper:
         self._facts = facts
         self._conditions = conditions
         self._advertised = advertised
-        self._nodes = Informer(client, Node, fields=f"metadata.name={offer.name}", tuning=tuning)
-        self._nodes.on_change(lambda change: self.nudge())
+        self.nodes = Informer(client, Node, fields=f"metadata.name={offer.name}", tuning=tuning)
+        self.nodes.on_change(lambda change: self.nudge())
         self._wake = asyncio.Event()
         self._posted_uid = ""
         self._posted_s = 0.0
@@ -67,7 +67,7 @@ class NodeKeeper:
     @property
     def node(self) -> Node | None:
         """As last seen; None when it is not there, or nobody knows yet."""
-        return self._nodes.get(self._key)
+        return self.nodes.get(self._key)
 
     def nudge(self) -> None:
         """Something of the host changed: look now instead of at the next round."""
@@ -76,8 +76,8 @@ class NodeKeeper:
     async def run(self) -> None:
         """Keep the Node until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(uncancelled(self._nodes.run()))
-            await self._nodes.synced()
+            group.create_task(uncancelled(self.nodes.run()))
+            await self.nodes.synced()
             await self._keep()
 
     async def _keep(self) -> None:

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import SERVES, WAIT_S, done, read_until, refused, running
+from tests.cli.commands import SERVES, WAIT_S, done, read_until, refused, running, running_api
 from tests.kubernetes.cluster import FullCluster
 
 PAGES = re.compile(r"http://127\.0\.0\.1:(\d+)/metrics")
 KUBECONFIG = re.compile(r"export KUBECONFIG=(\S+)")
+SWEEPS = 'applecart_task_restarts_total{task="stuck Pods"}'  # there as soon as it runs
 
 
 @contextmanager
@@ -55,7 +56,7 @@ def test_it_runs_our_own_api_with_controllers_and_kinds_and_ends_on_ctrl_c(tmp_p
         metrics = page(text, "/metrics")[1]
         assert 'applecart_informer_objects{kind="runnerpools.tuist.dev",scope=""} 0.0' in metrics
         assert 'applecart_informer_objects{kind="nodes",scope=""} 3.0' in metrics
-        assert "applecart_stuck_pods_released_total{because=" in metrics
+        assert f"{SWEEPS} 0.0" in metrics
         assert done("connection", "--kubeconfig", kubeconfig(text)).returncode == 0
         process.send_signal(signal.SIGINT)
         assert process.wait(WAIT_S) == 0
@@ -105,6 +106,17 @@ def test_a_kubeconfig_that_is_not_there_is_a_sentence_and_nothing_is_started(tmp
     assert ended.returncode == 2
     assert "Traceback" not in ended.stderr
     assert not (tmp_path / "data").exists()
+
+
+def test_in_a_named_cluster_our_controllers_and_the_sweep_run_when_asked_for_and_under_their_lease(tmp_path: Path) -> None:
+    with running_api(tmp_path / "api", "--no-controllers"):
+        named = ("--kubeconfig", str(tmp_path / "api" / "admin.kubeconfig"))
+        with running_up(tmp_path / "data", *named, "--controllers") as process:
+            text = read_until(process, "took the lease")
+            assert re.search(r"controllers  garbage collector, .*, scheduler\n", text)
+            metrics = page(text, "/metrics")[1]
+            assert 'leader_election_master_status{name="kube-system/applecart-controllers"} 1.0' in metrics
+            assert f"{SWEEPS} 0.0" in metrics
 
 
 @pytest.mark.kubernetes

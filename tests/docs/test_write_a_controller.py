@@ -24,6 +24,7 @@ from tests.kube.embedded_api import serving
 from tests.virtual_time import elapse
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "write-a-controller.md"
+LEASE = Key("kube-system", "notes")
 EMBEDDED, KUBERNETES = "embedded", "kubernetes"
 
 
@@ -74,15 +75,15 @@ async def test_the_program_of_the_page_works_under_its_lease_and_gives_it_back(
     process = await asyncio.create_subprocess_exec(sys.executable, str(program), env=environment() | {"KUBECONFIG": kubeconfig})
     try:
         await notes.wait_until(lambda: len(notes) == 2, WAIT_S)
-        lease = await client.get(Lease, Key("kube-system", "notes"))
+        held = await client.get(Lease, LEASE)
         process.terminate()
         assert await asyncio.wait_for(process.wait(), WAIT_S) == 0
+        given_back = await client.get(Lease, LEASE)
+        assert (bool(held.holder), given_back.holder) == (True, "")
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    assert lease.holder
-    assert (await client.get(Lease, lease.key)).holder == ""
-    following.cancel()
-    await asyncio.wait([following])
-    await client.aclose()
+        following.cancel()
+        await asyncio.wait([following])
+        await client.aclose()

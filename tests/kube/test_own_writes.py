@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from applecart.api.core import ConfigMap
-from applecart.api.meta import Key
+from applecart.api.meta import Key, document
 from applecart.api.pods import Pod
 from applecart.clock import Clock, VirtualClock, VirtualLoop, run_virtual
 from applecart.embedded.server.server import RunningApi
@@ -251,7 +251,7 @@ async def test_what_was_written_is_seen_before_the_next_decision(running: Runnin
         assert [obj.data for obj in stage.maps] == [{"x": "1"}]
 
 
-async def test_a_deletion_is_seen_before_the_next_decision_although_its_answer_has_an_older_revision(
+async def test_a_deletion_is_seen_before_the_next_decision_although_its_answer_has_no_revision(
     running: RunningApi, clock: Clock
 ) -> None:
     async with staged(running, clock) as stage:
@@ -260,6 +260,31 @@ async def test_a_deletion_is_seen_before_the_next_decision_although_its_answer_h
         stage.wire.lag_s = 0.5
         with stage.writes.noted():
             await stage.client.delete(ConfigMap, made.key)
+        await stage.writes.seen()
+        assert stage.names == []
+
+
+async def test_a_deletion_that_is_answered_with_the_object_as_it_was_is_seen_too(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        request = Request("POST", "/api/v1/namespaces/ci/configmaps", body=msgspec.json.encode(document(config_map("ci", "a"))))
+        answer = await stage.client.call(request)
+        await stage.maps.wait_until(lambda: stage.names == ["a"])
+        stage.wire.lag_s = 0.5
+        await stage.client.delete(ConfigMap, Key("ci", "a"))
+        stage.writes.wrote(Request("DELETE", "/api/v1/namespaces/ci/configmaps/a"), answer)
+        await stage.writes.seen()
+        assert stage.names == []
+
+
+async def test_what_went_with_its_last_finalizer_is_seen_to_be_gone(running: RunningApi, clock: Clock) -> None:
+    """The answer, a real server's as well, has the revision before: the next decision was made on an object that was gone."""
+    async with staged(running, clock) as stage:
+        made = await stage.client.create(config_map("ci", "a", finalizers=("example.com/guard",)))
+        await stage.client.delete(ConfigMap, made.key)
+        await stage.maps.wait_until(lambda: any(one.is_being_deleted for one in stage.maps))
+        stage.wire.lag_s = 0.5
+        with stage.writes.noted():
+            await stage.client.patch(ConfigMap, made.key, Merge({"metadata": {"finalizers": None}}))
         await stage.writes.seen()
         assert stage.names == []
 

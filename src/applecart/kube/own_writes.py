@@ -39,6 +39,13 @@ class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     uid: str = ""
     resource_version: str = ""
+    deletion_timestamp: str | None = None
+    finalizers: tuple[str, ...] | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        """Or waits for the end of its grace period, which looks the same."""
+        return self.deletion_timestamp is not None and not self.finalizers
 
 
 class _Preconditions(msgspec.Struct, frozen=True):
@@ -159,8 +166,8 @@ class OwnWrites:
         if not followers:
             return
         told = _body(response.body) if response is not None else _Body()
-        # What a DELETE answers is the object as it was, or as it waits for its end: neither is the place of the change.
-        revision = "" if request.method == "DELETE" else told.metadata.resource_version
+        # What a DELETE answers, or the patch that took the last finalizer off, may be the object as it was before it went.
+        revision = "" if request.method == "DELETE" or told.metadata.is_gone else told.metadata.resource_version
         if not key.name:
             key = Key(key.namespace, told.metadata.name or _name_created(request))
         for follower in followers:

@@ -107,6 +107,21 @@ async def test_an_election_that_is_down_is_told(running: RunningApi, clock: Cloc
         assert manager.not_ready() == f"election on {LEASE} is down and will be started again: RuntimeError: a bug"
 
 
+async def test_a_task_that_fails_in_a_part_of_it_is_told_by_what_failed(manager: Manager) -> None:
+    """`ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)` on the readiness page says nothing to anybody."""
+
+    async def of_two_parts() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(Failing(manager.clock, 10.0).run())
+            group.create_task(Failing(manager.clock, 0.1, ControlPlaneFault("the disk is full")).run())
+
+    manager.background("two parts", of_two_parts)
+    async with at_work(manager):
+        await elapse(0.2)
+        told = "two parts is down and will be started again: ControlPlaneFault: the disk is full"
+        assert manager.not_ready() == told
+
+
 async def test_a_task_that_ran_well_for_long_is_started_again_soon(manager: Manager, clock: Clock) -> None:
     failing = Failing(clock, WELL_AFTER_S + 1, ValueError("a bug"))
     manager.background("failing", failing.run)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from applecart.clock import Clock
+from applecart.errors import only_one
 from applecart.kube.backoff import Backoff
 from applecart.observe.ages import Ages
 from applecart.observe.logs import logger
@@ -135,9 +136,14 @@ class Background:
             wait_s = RESTART.wait_s(failures, self._clock.random)
             if self._restarts is not None:
                 self._restarts.of(task.name).inc()
-            task.down_because = f"{type(problem).__name__}: {problem}" if problem is not None else "it ended by itself"
+            task.down_because = _told(problem) if problem is not None else "it ended by itself"
             about = log.bind(task=task.name, failures=failures, again_in_s=round(wait_s, 1))
             about.error("a background task ended, starting it again", exc_info=problem)
             with self._ages.during(TASK_DOWN, task.name) if self._ages else nullcontext():
                 await asyncio.sleep(wait_s)
             task.down_because = ""
+
+
+def _told(problem: Exception) -> str:
+    inner = only_one(problem)
+    return f"{type(inner).__name__}: {inner}"

@@ -21,12 +21,21 @@ from applecart.embedded.server.core import Core
 from applecart.embedded.server.crd_lifecycle import Definitions
 from applecart.embedded.server.data_folder import make_data_folder
 from applecart.embedded.server.in_process import InProcessTransport
-from applecart.embedded.server.maintenance import Maintenance
+from applecart.embedded.server.maintenance import (
+    CHECKPOINT_ABOVE_BYTES,
+    CHECKPOINT_EVERY_S,
+    COMPACT_EVERY_S,
+    TRUNCATE_ABOVE_BYTES,
+    Maintenance,
+)
 from applecart.embedded.server.request_log import RequestLog
+from applecart.embedded.server.server import RunningApi
 from applecart.embedded.store.log import StoreFailed
 from applecart.embedded.store.sqlite_log import SqliteLog
+from applecart.kube.client import Client
 from applecart.kube.transport import Request
 from tests.kube.embedded_api import serving
+from tests.kube.objects import config_map
 from tests.virtual_time import elapse
 
 TASKS = {
@@ -86,6 +95,53 @@ async def background_of_a_server(folder: Path, clock: Clock) -> AsyncIterator[tu
         shown = make_data_folder(folder).issue_kubelet_client(authority, clock.now())
         async with running_relay(running.core, shown, authority.certificate_pem):
             yield running.core, running.transport()
+
+
+class Disk:
+    """What maintenance asks of a log on disk."""
+
+    def __init__(self, running: RunningApi) -> None:
+        self.wal_bytes = 0
+        self.checkpoints: list[str] = []
+        self._store = running.store
+
+    @property
+    def compacted(self) -> int:
+        return self._store.compacted
+
+    async def checkpoint(self, *, truncate: bool = False) -> None:
+        self.checkpoints.append("truncate" if truncate else "passive")
+
+
+async def test_the_log_is_bounded_and_keeps_a_round_of_the_past_and_some_revisions(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "KEPT_REVISIONS", 10)
+    async with serving(clock, ["ci"]) as running:
+        client = Client(running.transport(), clock)
+        disk = Disk(running)
+        Maintenance(running.core, cast(SqliteLog, disk))
+        await elapse(1)
+        for name in range(30):
+            await client.create(config_map("ci", f"a-{name}"))
+        early = running.store.revision
+        await elapse(COMPACT_EVERY_S)
+        assert disk.compacted == early - 30, "what was written in this round can still be read as it was"
+        await elapse(COMPACT_EVERY_S)
+        assert disk.compacted == early - 10
+        for name in range(30):
+            await client.create(config_map("ci", f"b-{name}"))
+        await elapse(COMPACT_EVERY_S)
+        assert disk.compacted == early
+        for size_bytes, expected in (
+            (CHECKPOINT_ABOVE_BYTES, []),
+            (CHECKPOINT_ABOVE_BYTES + 1, ["passive"]),
+            (TRUNCATE_ABOVE_BYTES + 1, ["passive", "truncate"]),
+        ):
+            disk.wal_bytes = size_bytes
+            disk.checkpoints.clear()
+            await elapse(CHECKPOINT_EVERY_S)
+            assert disk.checkpoints == expected
 
 
 async def test_what_runs_beside_the_requests_ends_with_the_store(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:

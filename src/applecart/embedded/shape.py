@@ -31,6 +31,7 @@ class Shape:
     merges: bool = False  # strategic merge patch: a list whose items are merged instead of replaced
     merge_key: str = ""  # strategic merge patch: what identifies an item; "" for lists of primitives
     retains_keys: bool = False  # strategic merge patch: `$retainKeys` is honoured (a union)
+    is_replaced: bool = False  # strategic merge patch: a struct that is set as a whole (the selector of a disruption budget)
 
     @property
     def fields(self) -> "Mapping[str, Shape]":

@@ -12,6 +12,7 @@ from applecart.embedded.patching.strategic import Items, delete_items, merge_ite
 from applecart.embedded.patching.values import copied, same
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.shape import UNTYPED
+from applecart.embedded.structure.types import shape_of
 from tests.embedded.patching.json_values import JSON, OBJECTS, SMALL_OBJECTS, nested, refused_with
 from tests.embedded.patching.shapes import CONFIG_MAP, DEPLOYMENT, NODE, POD, config_map, pod
 from tests.embedded.patching.test_merge import scribble
@@ -244,6 +245,14 @@ def test_a_status_patch_merges_conditions_and_replaces_container_statuses() -> N
         "containerStatuses": [{"name": "b", "ready": True}],
     }
     assert result["spec"] == original["spec"]
+
+
+def test_the_selector_of_a_disruption_budget_is_replaced_whole() -> None:
+    """A label that was taken out of the manifest stayed in the selector, and the budget guarded no Pod any more."""
+    budget = {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "old", "tier": "ci"}}}}
+    patch = {"spec": {"selector": {"matchLabels": {"app": "new"}}}}
+    merged = strategic_merge(budget, patch, shape_of("policy/v1", "PodDisruptionBudget"))
+    assert merged == {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "new"}}}}
 
 
 def test_taints_are_replaced_whole() -> None:

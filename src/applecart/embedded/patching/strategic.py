@@ -275,7 +275,8 @@ def _merged_plainly(original: dict[str, Any], patch: dict[str, Any], shape: Shap
 
 def _member(value: Any, change: Any, shape: Shape, name: str) -> Any:
     if type(change) is dict and type(value) is dict:
-        return _merged(value, change, shape.child(name))
+        child = shape.child(name)
+        return copied(change) if child.is_replaced else _merged(value, change, child)
     if type(change) is list and type(value) is list:
         child = shape.child(name)
         return merge_items(_items(child), value, change) if child.merges else copied(change)

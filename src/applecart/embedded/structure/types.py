@@ -218,7 +218,7 @@ def _field_shape(field: Field) -> Shape:
     type = field.type
     if type.form == "struct":
         shape = _struct_shape(type.name)
-        return _with_atomicity(shape, is_atomic=facts.get("atomic", shape.is_atomic))
+        return _as_field(shape, is_atomic=facts.get("atomic", shape.is_atomic), is_replaced="replace" in strategy)
     if type.form == "map":
         return Shape("map", element=_shape(type.element), is_atomic=facts.get("atomic", False))
     if type.form != "list":
@@ -252,8 +252,10 @@ def _shape(type: ValueType | None) -> Shape:
     return SCALAR
 
 
-def _with_atomicity(shape: Shape, *, is_atomic: bool) -> Shape:
-    return shape if is_atomic == shape.is_atomic else Shape("struct", fields_of=shape.fields_of, is_atomic=is_atomic)
+def _as_field(shape: Shape, *, is_atomic: bool, is_replaced: bool) -> Shape:
+    if is_atomic == shape.is_atomic and not is_replaced:
+        return shape
+    return Shape("struct", fields_of=shape.fields_of, is_atomic=is_atomic, is_replaced=is_replaced)
 
 
 def _key_defaults(element: ValueType | None, keys: tuple[str, ...]) -> dict[str, Any]:

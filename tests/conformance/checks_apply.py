@@ -153,6 +153,10 @@ async def check_077(ctx: Context) -> Any:
     told.append((await ctx.admin.patch(f"{path}/status", {"status": {"phase": "Up"}}, fieldManager="changer")).plain())
     told.append((await ctx.admin.patch(f"{path}/scale", {"spec": {"replicas": 2}}, fieldManager="scaler")).plain())
     told.append((await ctx.admin.get(path)).plain())
+    must(await ctx.admin.apply(path, widget("one", replicas=2), "m1"))  # somebody owns the number now
+    told.append((await ctx.admin.patch(f"{path}/scale", {"spec": {"replicas": 3}}, fieldManager="scaler")).plain())
+    told.append((await ctx.admin.get(path)).plain())
+    told.append((await ctx.admin.apply(path, widget("one", replicas=2), "m1")).plain())
     await ctx.make(ctx.path("pods"), pod("one"), fieldManager="maker")
     of_pod = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
     told.append((await ctx.admin.patch(ctx.path("pods", "one", "status"), of_pod, fieldManager="kubelet")).plain())

@@ -11,6 +11,8 @@ from applecart.embedded.patching.apply import LAST_APPLIED
 from applecart.embedded.server.server import RunningApi
 from applecart.kube.transport import Request
 from tests.embedded.patching.shapes import GROUP, PROBE_CRD
+from tests.embedded.schema.definition_documents import GROUP as SCALES
+from tests.embedded.schema.definition_documents import SCALED
 from tests.kube.embedded_api import serving
 
 MERGE = "application/merge-patch+json"
@@ -212,3 +214,31 @@ async def test_an_object_without_owners_keeps_what_it_has_when_somebody_applies(
             "f:metadata": {"f:labels": {".": {}, "f:app": {}}},
         },
     }
+
+
+async def test_who_scales_takes_the_number_from_its_applier(running: RunningApi) -> None:
+    """Seen with `kubectl scale`: the applier went on as the owner, and its next apply set the number back unopposed."""
+    kubectl = Kubectl(running)
+    await kubectl.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", SCALED)
+    path = f"/apis/{SCALES}/v1/scales/a"
+    body = {"apiVersion": f"{SCALES}/v1", "kind": "Scales", "metadata": {"name": "a"}, "spec": {"replicas": 1}}
+    await kubectl.call("PATCH", path, body, APPLY, fieldManager="owner")
+    await kubectl.patch(f"{path}/scale", {"spec": {"replicas": 1}}, manager="scaler")
+    assert owners(await kubectl.get(path)) == {"owner": {"f:spec": {"f:replicas": {}}}}
+    await kubectl.patch(f"{path}/scale", {"spec": {"replicas": 2}}, manager="scaler")
+    assert owners(await kubectl.get(path)) == {"scaler/scale": {"f:spec": {"f:replicas": {}}}}
+    sent = Request("PATCH", path, (("fieldManager", "owner"),), json.dumps(body).encode(), APPLY)
+    refused = json.loads((await running.transport().send(sent)).body)
+    text = f'conflict with "scaler" with subresource "scale" using {SCALES}/v1: .spec.replicas'
+    assert refused["message"] == f"Apply failed with 1 conflict: {text}"
+
+
+async def test_who_scales_owns_nothing_of_what_nobody_owned(running: RunningApi) -> None:
+    kubectl = Kubectl(running)
+    await kubectl.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", SCALED)
+    path = f"/apis/{SCALES}/v1/scales"
+    body = {"apiVersion": f"{SCALES}/v1", "kind": "Scales", "metadata": {"name": "a"}, "spec": {"replicas": 1}}
+    await kubectl.call("POST", path, body, fieldManager="maker")
+    await kubectl.patch(f"{path}/a", [{"op": "add", "path": "/metadata/managedFields", "value": [{}]}], JSON_PATCH)
+    await kubectl.patch(f"{path}/a/scale", {"spec": {"replicas": 2}}, manager="scaler")
+    assert owners(await kubectl.get(f"{path}/a")) == {}

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from applecart.api.meta import read_stamp, stamp
-from applecart.embedded.patching.field_set import NOTHING, BadElement, FieldSet, field, read_field_set
+from applecart.embedded.patching.field_set import NOTHING, BadElement, FieldSet, Path, field, read_field_set
 from applecart.embedded.patching.structured_merge import NO_MEMBERS, Changes, changes_between, text_of_new
 from applecart.embedded.patching.values import refuses_deep_nesting
 from applecart.embedded.shape import Shape
@@ -235,6 +235,17 @@ def track_update(old: dict[str, Any] | None, new: dict[str, Any], writer: Writer
     after = after_update(entries, writer.changes(old, new), owner, writer.now)
     if after:
         metadata["managedFields"] = stored if after == known else write_entries(after, as_text=True)
+
+
+def track_scale(obj: dict[str, Any], replicas: Path, writer: Writer) -> None:
+    """Who scales takes the number over from who owned it; what nobody owned stays so. Without a time, as on the real server."""
+    entries, scaled = entries_or_none(managed_fields_of(obj)), FieldSet.of([replicas])
+    if any(replicas in entry.fields for entry in entries.values()):
+        after = after_losses(entries, scaled, NOTHING)
+        after[Owner(writer.manager or UNNAMED, UPDATE, writer.api_version, writer.subresource)] = ManagerEntry(
+            scaled, writer.api_version
+        )
+        obj["metadata"]["managedFields"] = write_entries(after, as_text=True)
 
 
 def after_update(entries: Entries, changes: Changes, owner: Owner, now: datetime) -> Entries:

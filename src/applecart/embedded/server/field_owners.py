@@ -8,7 +8,8 @@ from applecart.embedded.field_errors import FieldError, invalid, required
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.patching.apply import apply
-from applecart.embedded.patching.managed_fields import Writer, track_update
+from applecart.embedded.patching.field_set import field
+from applecart.embedded.patching.managed_fields import Writer, track_scale, track_update
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.request import ApiRequest, invalid_options
 from applecart.embedded.structure.types import type_of
@@ -62,6 +63,12 @@ def track_definition(core: Core, kind: Kind, old: Document | None, document: Doc
     before = (old or {}).get("status") or {"acceptedNames": {"plural": "", "kind": ""}, "conditions": []}
     before = {**before, "storedVersions": document["status"].get("storedVersions")}  # nobody's
     track(core, kind, {**document, "status": before}, document, Manager(SERVER, "status"))
+
+
+def track_scaled(core: Core, kind: Kind, document: Document, replicas_path: str, manager: Manager) -> None:
+    """Record who changed the wanted replicas through `/scale`."""
+    path = tuple(field(name) for name in replicas_path.removeprefix(".").split("."))
+    track_scale(document, path, _writer(core, kind, manager))
 
 
 def applied_to(core: Core, kind: Kind, live: Document | None, applied: Any, manager: Manager, *, force: bool) -> Document:

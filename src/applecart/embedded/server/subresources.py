@@ -31,6 +31,7 @@ from applecart.embedded.server import deletion, gate
 from applecart.embedded.server.admission import Write, write_of
 from applecart.embedded.server.bodies import SCHEME, read_body
 from applecart.embedded.server.core import Core
+from applecart.embedded.server.field_owners import track_scaled
 from applecart.embedded.server.objects import encode, find, viewed
 from applecart.embedded.server.representation import sent
 from applecart.embedded.server.request import END, Answer, ApiRequest, media_type
@@ -188,17 +189,19 @@ async def change_scale(core: Core, request: ApiRequest, kind: Kind, key: Key, pa
     current = read_scale(viewed(core, kind, record), paths)
     scale = _patched(request, kind, current) if request.method == "PATCH" else _given(request)
     refuse_other_place(kind, key, scale)
+    write = write_of(request, "update", kind, key, UPDATE, "scale")
 
     def make(document: Document) -> Document:
+        before = read_scale(document, paths)["spec"]
         write_scale(document, scale, paths)
+        if read_scale(document, paths)["spec"] != before:
+            track_scaled(core, kind, document, paths.spec_replicas, write.manager)
         metadata = document["metadata"]
         metadata["resourceVersion"] = scale["metadata"].get("resourceVersion") or metadata["resourceVersion"]
         if scale["metadata"].get("uid"):
             metadata["uid"] = scale["metadata"]["uid"]
         return document
 
-    write = write_of(request, "update", kind, key, UPDATE, "scale")
-    # Who scales owns nothing by it, as on the real server.
     document, submitted = gate.update(core, write, record, make, is_applied=True)
     if submitted is not None:
         await submitted.settle()

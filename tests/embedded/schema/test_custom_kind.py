@@ -38,6 +38,18 @@ def test_every_served_version_is_a_kind_over_the_stored_one() -> None:
     assert warnings == [[], [f"{GROUP}/v2 Pools is deprecated"], ["use v2"]]
 
 
+def test_another_version_shows_the_defaults_of_the_stored_one_and_none_of_its_own() -> None:
+    """As on a real server: they are filled in where something is written, not where it is read."""
+    crd = definition("pools", {"type": "object", "properties": {"a": {"type": "integer", "default": 1}}})
+    other = {"type": "object", "properties": {"a": {"type": "integer", "default": 2}, "b": {"type": "integer", "default": 2}}}
+    [first] = crd["spec"]["versions"]
+    crd["spec"]["versions"].append({**first, "name": "v2", "storage": False, "schema": {"openAPIV3Schema": other}})
+    _, kind = custom_kinds(crd)
+    assert kind.view is not None
+    assert kind.view.from_stored({"metadata": {}, "a": 1}) == {"apiVersion": f"{GROUP}/v2", "metadata": {}, "a": 1}
+    assert kind.view.to_stored({"metadata": {}, "b": 5}) == {"apiVersion": f"{GROUP}/v1", "metadata": {}, "a": 1}
+
+
 def test_a_creator_cannot_set_the_status_where_it_is_a_subresource() -> None:
     obj = resource("scales", "a", spec={}, status={"phase": "x"})
     rules_of(SCALED).prepare_create(obj)

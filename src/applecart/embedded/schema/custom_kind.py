@@ -140,10 +140,14 @@ def _kind(
 
 
 def _view(schema: CompiledSchema, resource: Resource, kept: CompiledSchema, storage: Resource) -> View:
-    """Another version of the same objects: what its schema does not know is not shown, nor kept by the stored one's."""
+    """Another version of the same objects: what its schema does not know is not shown, nor kept by the stored one's.
+
+    What is not set has the stored version's default in all versions; another one's fills in only what is written in it."""
 
     def to_stored(document: Document) -> Document:
-        return _converted(document, storage, kept)
+        stored = _converted(document, storage, kept)
+        kept.default(stored)
+        return stored
 
     def from_stored(document: Document) -> Document:
         return _converted(document, resource, schema)
@@ -154,7 +158,6 @@ def _view(schema: CompiledSchema, resource: Resource, kept: CompiledSchema, stor
 def _converted(document: Document, to: Resource, schema: CompiledSchema) -> Document:
     converted: Document = msgspec.json.decode(msgspec.json.encode({**document, "apiVersion": to.api_version}))
     schema.prune(converted)
-    schema.default(converted)
     return converted
 
 

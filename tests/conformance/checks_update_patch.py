@@ -125,12 +125,15 @@ async def check_056(ctx: Context) -> Any:
     before = await made(ctx)
     other = "11111111-2222-3333-4444-555555555555"
     path = ctx.path("configmaps", "one")
-    await ctx.make(ctx.widgets(), widget("one"))
+    of_widget = await ctx.make(ctx.widgets(), widget("one"))
+    of_widget["metadata"]["uid"] = other
     return {
         "put": (await ctx.admin.put(path, {**before, "metadata": {**before["metadata"], "uid": other}})).plain(),
         "unconditional put": (await ctx.admin.put(path, config_map("one", uid=other))).plain(),
         "patch": (await ctx.admin.patch(path, {"metadata": {"uid": other}})).plain(),
         "custom": (await ctx.admin.patch(ctx.widgets("one"), {"metadata": {"uid": other}})).plain(),
+        "custom put": (await ctx.admin.put(ctx.widgets("one"), of_widget)).plain(),
+        "custom status put": (await ctx.admin.put(ctx.widgets("one", "status"), of_widget)).plain(),
     }
 
 

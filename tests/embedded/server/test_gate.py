@@ -23,7 +23,7 @@ from applecart.embedded.server.worker import LARGE_BYTES
 from applecart.embedded.store.log import MemoryLog
 from applecart.kube.transport import Request
 from tests.embedded.auth.objects_in_memory import pod
-from tests.embedded.schema.definition_documents import GROUP, definition, resource
+from tests.embedded.schema.definition_documents import GROUP, SCALED, definition, resource
 from tests.embedded.server.test_trial import Interrupted
 from tests.kube.embedded_api import serving, token_keys
 from tests.virtual_time import elapse
@@ -348,6 +348,18 @@ async def test_an_update_says_which_revision_it_means_and_one_without_a_change_w
     assert (same[0], same[1]["metadata"]["resourceVersion"]) == (200, made["metadata"]["resourceVersion"])
     assert (await ask(running, ADMIN, Door("PATCH", f"{maps}/new", {"data": {"a": "b"}}, MERGE)))[0] == 200
     code, answer = await ask(running, ADMIN, Door("PUT", f"{maps}/new", {**made, "data": {"a": "c"}}))
+    assert (code, answer["reason"]) == (409, "Conflict")
+
+
+@pytest.mark.parametrize("below", ["", "/status", "/scale"])
+async def test_an_update_of_an_object_that_was_made_anew_is_a_conflict(running: RunningApi, below: str) -> None:
+    """Of a custom object it was Invalid, which no client takes as a reason to read again."""
+    await make(running, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", SCALED)
+    path = f"/apis/{GROUP}/v1/scales"
+    await make(running, path, resource("scales", "a", spec={"replicas": 1}))
+    _, stale = await ask(running, ADMIN, Door("GET", f"{path}/a{below}"))
+    stale["metadata"]["uid"] = "11111111-2222-3333-4444-555555555555"
+    code, answer = await ask(running, ADMIN, Door("PUT", f"{path}/a{below}", stale))
     assert (code, answer["reason"]) == (409, "Conflict")
 
 

@@ -337,9 +337,10 @@ def _generate_name(clock: Clock, kind: Kind, document: Document) -> None:
 
 def _refuse_other_object(write: Write, metadata: dict[str, Any], actual: dict[str, Any]) -> None:
     kind, key = write.kind, write.key
-    if (uid := metadata.get("uid")) and uid != actual["uid"] and write.verb == "update" and not kind.is_custom:
+    if (uid := metadata.get("uid")) and uid != actual["uid"] and write.verb == "update":
         # The words of the real server's storage; its key and code say nothing here, but people grep the rest.
-        place = "/".join(filter(None, (kind.resource.plural, key.namespace, key.name)))
+        group = kind.resource.group if kind.is_custom else ""
+        place = "/".join(filter(None, (group, kind.resource.plural, key.namespace, key.name)))
         why = (
             f"StorageError: invalid object, Code: 4, Key: /registry/{place}, ResourceVersion: 0, AdditionalErrorMsg: "
             f"Precondition failed: UID in precondition: {uid}, UID in object meta: {actual['uid']}"

@@ -219,3 +219,31 @@ async def test_a_built_in_kind_keeps_its_place_and_its_objects_whatever_is_insta
         await call(running, AUTHOR, "DELETE", f"{DEFINITIONS}/clusterrolebindings.{RBAC}")
         await elapse(5)
         assert await bindings(running) == before
+
+
+@pytest.mark.parametrize("status", [None, {}, {"conditions": None}, {"conditions": []}])
+async def test_a_definition_whose_status_somebody_clears_is_told_again_and_served(clock: Clock, status: Any) -> None:
+    """One PUT of `/status` with conditions that are null stopped the server, which reads them on commit."""
+    async with serving(clock) as running:
+        path = f"{DEFINITIONS}/pools.{GROUP}"
+        await call(running, ADMIN, "POST", DEFINITIONS, definition("pools", {"type": "object"}))
+        _, crd = await call(running, ADMIN, "GET", path)
+        code, cleared = await call(running, ADMIN, "PUT", f"{path}/status", {**crd, "status": status})
+        assert code == 200
+        assert {one["type"]: one["status"] for one in cleared["status"]["conditions"]} == {
+            "NamesAccepted": "True",
+            "Established": "True",
+        }
+        assert (await call(running, ADMIN, "GET", f"/apis/{GROUP}/v1/pools"))[0] == 200
+
+
+async def test_a_definition_that_was_stored_without_conditions_is_changed_like_any_other(clock: Clock) -> None:
+    """Databases have such definitions from before."""
+    async with serving(clock) as running:
+        core, kind = running.core, running.core.registry.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        assert kind is not None
+        bare = {**definition("pools", {"type": "object"}), "status": {"conditions": None}}
+        await write_own(core, kind, bare).settle()
+        code, _ = await call(running, ADMIN, "PUT", f"{DEFINITIONS}/pools.{GROUP}", bare)
+        assert code == 200
+        assert (await call(running, ADMIN, "GET", f"/apis/{GROUP}/v1/pools"))[0] == 200

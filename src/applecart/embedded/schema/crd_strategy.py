@@ -172,6 +172,11 @@ class CrdStrategy(Strategy):
         keep(obj, old, "status")
         self._establish(obj)
 
+    def prepare_status(self, obj: Document, old: Document) -> None:
+        super().prepare_status(obj, old)
+        if not (obj.get("status") or {}).get("conditions"):  # whoever clears it is told again
+            self._establish(obj)
+
     def validate_with(self, found: list[FieldError], obj: Document, old: Document | None) -> list[FieldError]:
         found = super().validate_with(found, obj, old)
         group = obj["spec"].get("group") or ""

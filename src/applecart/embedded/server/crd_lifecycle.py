@@ -164,7 +164,7 @@ class _Condition(msgspec.Struct, frozen=True):
 
 class _Status(msgspec.Struct, frozen=True):
     acceptedNames: msgspec.Raw = msgspec.Raw()
-    conditions: tuple[_Condition, ...] = ()
+    conditions: tuple[_Condition, ...] | None = None
 
 
 class _Served(msgspec.Struct, frozen=True):
@@ -176,7 +176,7 @@ class _Served(msgspec.Struct, frozen=True):
 
 def _served(value: bytes) -> Any:
     found = _decode(value)
-    established = any(one.type == "Established" and one.status == "True" for one in found.status.conditions)
+    established = any(one.type == "Established" and one.status == "True" for one in found.status.conditions or ())
     return found.spec, found.status.acceptedNames, established
 
 

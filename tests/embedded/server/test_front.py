@@ -162,6 +162,21 @@ async def test_unfinished_bodies_hold_only_so_many_bytes(server: EmbeddedServer)
 
 
 @real_time
+async def test_bodies_that_nobody_counts_are_small_but_for_those_of_administrators(server: EmbeddedServer) -> None:
+    """Nobody sent bodies to /healthz: a hundred, unfinished, took 300 MB."""
+    async with Caller(server) as nobody, Caller(server) as another, Caller(server, "system:node:mac", NODES) as node:
+        nobody.begin("GET", "/healthz", b"{", of=1_000_000)
+        assert await nobody.answer() == 413
+        another.writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        another.writer.write(b"%x\r\n%b\r\n" % (40_000, b" " * 40_000))
+        assert await another.answer() == 413
+        node.begin("POST", LEASE, b"{", of=1_000_000)
+        assert await node.answer() == 413
+    async with Caller(server) as nobody:
+        assert await nobody.asks("GET", "/healthz", {"a": "b"}) == 200
+
+
+@real_time
 async def test_administrators_lose_no_connection_however_many_they_have(server: EmbeddedServer) -> None:
     admins = [await Caller(server, "admin", MASTERS).__aenter__() for _ in range(5)]
     for admin in admins:

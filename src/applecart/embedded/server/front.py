@@ -25,7 +25,7 @@ from applecart.embedded.auth.user import ANONYMOUS, MASTERS, Attributes, User
 from applecart.embedded.refusals import Refusal, bad_request, too_large, too_many_requests
 from applecart.embedded.relay.relay import Relay
 from applecart.embedded.relay.streams import STREAM_PATHS, OpenStream, is_stream_request
-from applecart.embedded.server.api import Api, defect, refused
+from applecart.embedded.server.api import SMALL_BODY_BYTES, Api, defect, refused
 from applecart.embedded.server.request import BODY_LIMIT_BYTES, Answer, ApiRequest, StreamAnswer, attributes_of
 from applecart.embedded.server.request_log import RequestLog
 from applecart.errors import BadInput
@@ -170,7 +170,8 @@ class Front:
         request = ApiRequest(raw.method, raw.path, query, user, headers)
         if _waits_for_nobody(user, asked := attributes_of(raw.method, raw.path, query)):
             if raw.body_exists:
-                request.read_body = lambda: self._body(raw, lambda _: None)
+                most_bytes = BODY_LIMIT_BYTES if MASTERS in user.groups else SMALL_BODY_BYTES  # a Lease; health has none
+                request.read_body = lambda: self._body(raw, lambda _: None, most_bytes)
             return await self._api.handle(request)
         taken_bytes = 0
 
@@ -208,16 +209,16 @@ class Front:
             self._certificates[transport] = shown
             return shown
 
-    async def _body(self, raw: web.BaseRequest, count: Callable[[int], None]) -> bytes:
+    async def _body(self, raw: web.BaseRequest, count: Callable[[int], None], most_bytes: int = BODY_LIMIT_BYTES) -> bytes:
         """All of the body, once it is known who may send it."""
-        if (raw.content_length or 0) > BODY_LIMIT_BYTES:
-            raise too_large(BODY_LIMIT_BYTES)
+        if (raw.content_length or 0) > most_bytes:
+            raise too_large(most_bytes)
         body = bytearray()
         try:
             async with asyncio.timeout(None if raw.content.is_eof() else BODY_S):  # most bodies come with their headers
                 while chunk := await raw.content.readany():
-                    if len(body) + len(chunk) > BODY_LIMIT_BYTES:
-                        raise too_large(BODY_LIMIT_BYTES)
+                    if len(body) + len(chunk) > most_bytes:
+                        raise too_large(most_bytes)
                     count(len(chunk))
                     body += chunk
         except web.RequestPayloadError:  # cut off, or not in the chunks that its header promises

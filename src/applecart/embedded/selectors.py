@@ -7,13 +7,13 @@ the same text again with every watch.
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from functools import lru_cache
 
 from applecart.embedded.field_errors import quoted, shown
 from applecart.embedded.kinds.names import label_value_problems, qualified_name_problems
 from applecart.embedded.refusals import Refusal, bad_request
+from applecart.embedded.remembered import remembered
 
-REMEMBERED = 4096  # distinct selectors; a fleet of a thousand agents has a thousand
+REMEMBERED = 1024  # distinct selectors; a fleet of 200 agents has a few hundred
 _FIELD_TERM = re.compile(r"(!=|==|=)")
 _ESCAPED = {",": "\\,", "=": "\\=", "\\": "\\\\"}
 Labels = Mapping[str, str]
@@ -40,7 +40,7 @@ class FieldSelector:
         return FieldSelector([term for term in self.terms if term[0] not in names])
 
 
-@lru_cache(REMEMBERED)
+@remembered(REMEMBERED)
 def parse_field_selector(text: str) -> FieldSelector:
     """The terms of a field selector, whatever fields it names. Raises Refusal."""
     terms: list[tuple[str, str, bool]] = []
@@ -119,7 +119,7 @@ def everything(labels: Labels) -> bool:
     return True
 
 
-@lru_cache(REMEMBERED)
+@remembered(REMEMBERED)
 def label_selector(text: str) -> Holds:
     """Whether an object's labels match. Raises Refusal."""
     if not text.strip():

@@ -7,10 +7,10 @@ people search for them. Lengths are counted in bytes, as on the wire.
 
 import ipaddress
 import re
-from functools import lru_cache
 from typing import Any
 
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, required
+from applecart.embedded.remembered import remembered
 
 LABEL_MAX_BYTES = 63  # of one DNS label, of a label's value and of the name part of its key
 SUBDOMAIN_MAX_BYTES = 253
@@ -180,7 +180,7 @@ def _completed(prefix: str) -> str:
     return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
 
 
-@lru_cache(CACHED_TEXTS)
+@remembered(CACHED_TEXTS)
 def _qualified_name_problems(text: str) -> tuple[str, ...]:
     prefix, slash, name = text.rpartition("/")
     if "/" in prefix:
@@ -202,7 +202,7 @@ def _qualified_name_problems(text: str) -> tuple[str, ...]:
     return tuple(problems)
 
 
-@lru_cache(CACHED_TEXTS)
+@remembered(CACHED_TEXTS)
 def _label_value_problems(text: str) -> tuple[str, ...]:
     problems = [at_most(LABEL_MAX_BYTES, "bytes")] if size_bytes(text) > LABEL_MAX_BYTES else []
     if not _is_value(text):

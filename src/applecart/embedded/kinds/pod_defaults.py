@@ -4,11 +4,11 @@ Runs on every Pod that is decoded, so it must be cheap and must change nothing i
 """
 
 import re
-from functools import lru_cache
 from typing import Any
 
 from applecart.api.quantity import BadQuantity, quantity_of
 from applecart.embedded.kinds.strategy import Document
+from applecart.embedded.remembered import remembered
 
 CACHED_REFERENCES = 1024  # a fleet runs a handful of images
 
@@ -25,7 +25,7 @@ TERMINATION_LOG = "/dev/termination-log"
 _WITH_MODE = ("secret", "configMap", "downwardAPI", "projected")
 
 
-@lru_cache(CACHED_REFERENCES)
+@remembered(CACHED_REFERENCES)
 def pull_policy_of(image: str) -> str:
     """`Always` for the tag `latest`, said or meant."""
     found = _reference(image)

@@ -1,11 +1,11 @@
 """Amounts of resources: which may be named, which amounts make sense, and the class of service they give a Pod."""
 
-from functools import lru_cache
 from typing import Any
 
 from applecart.api.quantity import BadQuantity, Quantity, quantity_of
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, required
 from applecart.embedded.kinds.names import qualified_name_problems
+from applecart.embedded.remembered import remembered
 
 NEGATIVE = "must be greater than or equal to 0"
 HUGE_PAGES = "hugepages-"
@@ -39,7 +39,7 @@ def is_native(name: str) -> bool:
     return "/" not in name or "kubernetes.io/" in name
 
 
-@lru_cache(CACHED_NAMES)
+@remembered(CACHED_NAMES)
 def is_extended(name: str) -> bool:
     """A device of somebody's: counted in whole pieces."""
     return not is_native(name) and not name.startswith("requests.") and not qualified_name_problems(f"requests.{name}")
@@ -49,7 +49,7 @@ def may_be_overcommitted(name: str) -> bool:
     return is_native(name) and not is_huge_pages(name)
 
 
-@lru_cache(CACHED_NAMES)
+@remembered(CACHED_NAMES)
 def resource_name_problems(name: str) -> tuple[str, ...]:
     problems = qualified_name_problems(name)
     if problems:
@@ -59,7 +59,7 @@ def resource_name_problems(name: str) -> tuple[str, ...]:
     return ()
 
 
-@lru_cache(CACHED_NAMES)
+@remembered(CACHED_NAMES)
 def container_resource_name_problems(name: str) -> tuple[str, ...]:
     problems = resource_name_problems(name)
     if "/" not in name:

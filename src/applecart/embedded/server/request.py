@@ -6,12 +6,12 @@ the body is believed. A path that cannot be a resource is one of the few others 
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from applecart.api.meta import Resource
 from applecart.embedded.auth.user import Attributes, User
 from applecart.embedded.field_errors import FieldError, not_supported, quoted
 from applecart.embedded.refusals import Refusal, bad_request, invalid
+from applecart.embedded.remembered import remembered
 from applecart.embedded.selectors import parse_field_selector
 
 JSON = "application/json"
@@ -118,7 +118,7 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 _OF_NAMESPACES = ("status", "finalize")  # paths below a namespace that are the namespace's own
 
 
-@lru_cache(16384)
+@remembered(16384)
 def place_of(path: str) -> tuple[str, str, str, str, str, str] | None:
     """Which resource a path names; None for paths outside of the resources."""
     parts = path.strip("/").split("/")

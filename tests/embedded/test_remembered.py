@@ -30,7 +30,7 @@ LONG = f"{'b' * 60}=a," * 30  # a path, a selector, a name: for some of them it 
     ],
 )
 def test_long_texts_are_not_kept(work: Callable[[str], object]) -> None:
-    """A stranger's URLs of 32 kB stayed in memory: 300 MB after 400 field selectors or 4,000 paths, before anybody was asked."""
+    """URLs of strangers stayed in memory: 300 MB of 400 field selectors or 4,000 paths, before anybody was asked."""
     work("a=a")
     gc.collect()
     tracemalloc.start()

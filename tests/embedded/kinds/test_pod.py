@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from applecart.embedded.kinds.pod import PodStrategy
+from applecart.embedded.kinds.pod import PodStrategy, pod_warnings
 from applecart.embedded.kinds.resources import qos_class
 from tests.embedded.kinds import pod_cases
 from tests.embedded.kinds.documents import container, created, decoded, pod, pod_with, updated
@@ -148,3 +148,21 @@ def test_a_pod_whose_name_is_no_host_name_gets_advice() -> None:
 )
 def test_what_is_valid_but_odd_gets_advice(label: str, said: list[str]) -> None:
     assert STRATEGY.warnings(created(pod_cases.WARNED[label], NAMESPACE)) == said
+
+
+def test_many_names_are_compared_once_each() -> None:
+    """A Pod of an account with 40,000 pull secrets took nine seconds, which its warnings had spent on comparing them."""
+    compared = 0
+
+    class Name(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+    secrets = [{"name": Name(number)} for number in range(100)]
+    assert pod_warnings({"metadata": {"name": "p"}, "spec": {"imagePullSecrets": secrets}}) == []
+    assert compared < 200

@@ -22,6 +22,7 @@ from applecart.embedded.auth.untyped import (
     texts,
     texts_by_name,
 )
+from applecart.embedded.schema.budget import spend
 
 ALL = "*"
 MOST_SINGLE_RULES = 100_000  # of one comparison; the largest role of a cluster has some hundred, and lists multiply
@@ -97,6 +98,7 @@ def missing(held: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
     for count, single in enumerate(_single_rules(wanted)):
         if count >= MOST_SINGLE_RULES:
             raise TooManyRules
+        spend(1 + len(held))  # a role of 300 bytes multiplies to as many
         if not any(_covers(one, single) for one in held):
             lacking.append(single)
     return lacking

@@ -168,10 +168,11 @@ def _name_warnings(name: str) -> list[str]:
 
 
 def _repeated(values: list[str], path: str, member: str) -> list[str]:
+    first = {value: index for index, value in reversed([*enumerate(values)])}
     return [
         f"{path}[{index}].{member}: duplicate {member} {quoted(value)}"
         for index, value in enumerate(values)
-        if value in values[:index]
+        if first[value] < index
     ]
 
 

@@ -12,6 +12,7 @@ from applecart.embedded.auth.pod_references import is_mirror, secret_names
 from applecart.embedded.field_errors import quoted
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal, forbidden
+from applecart.embedded.schema.budget import spend
 from applecart.embedded.store.store import Reader
 
 PODS = Resource("", "v1", "Pod", "pods")
@@ -19,6 +20,7 @@ SERVICE_ACCOUNTS = "serviceaccounts"
 DEFAULT_ACCOUNT = "default"
 PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 RUNTIME_CLASSES = "runtimeclasses.node.k8s.io"
+STEPS_OF_A_SECRET = 10  # what becomes of it in the Pod included
 LOST_NODE_S = 300  # how long a Pod stays on a node that is not ready or not heard of
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -64,6 +66,7 @@ def _admit_service_account(pod: Document, reader: Reader) -> None:
     if account is None:
         raise _rejected(pod, f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found')
     if account.get("imagePullSecrets") and not spec.get("imagePullSecrets"):
+        spend(STEPS_OF_A_SECRET * len(account["imagePullSecrets"]))  # a small Pod becomes a large one
         spec["imagePullSecrets"] = [dict(one) for one in account["imagePullSecrets"]]
 
 

@@ -26,6 +26,7 @@ from applecart.embedded.kinds import disruption
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal, bad_request, not_found, unsupported_media_type
+from applecart.embedded.schema.budget import spend
 from applecart.embedded.schema.scale import ScalePaths, read_scale, write_scale
 from applecart.embedded.server import deletion, gate
 from applecart.embedded.server.admission import Write, write_of
@@ -44,6 +45,7 @@ from applecart.embedded.tables.render import table_document
 
 SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 SCALE_VERSION = "autoscaling/v1"
+STEPS_OF_A_BUDGET = 20  # of disruptions, to be read and held against a Pod
 SCALES = table_of_columns(
     [
         {"name": "Desired", "type": "integer", "jsonPath": ".spec.replicas"},
@@ -163,8 +165,9 @@ async def evict(core: Core, request: ApiRequest, kind: Kind, key: Key, eviction:
 
 def _charged(core: Core, budgets: Kind, pod: Document) -> Document | None:
     namespace = pod["metadata"]["namespace"]
-    known = core.reader.each(budgets.storage.label, namespace)
-    tips = [find(core, budgets, Key(namespace, one["metadata"]["name"])) for one in known]
+    known = core.store.table(budgets.storage.label).records(namespace)
+    spend(STEPS_OF_A_BUDGET * len(known))
+    tips = [find(core, budgets, record.key) for record in known]
     return disruption.charged_budget(pod, [viewed(core, budgets, tip) for tip in tips if tip], core.clock.now())
 
 

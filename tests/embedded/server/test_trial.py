@@ -391,3 +391,35 @@ async def test_a_small_request_about_much_is_worked_out_beside_the_loop(
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
     assert (await callers.asks("POST", f"{PODS}/p/eviction", eviction)).status == 201
     assert callers.worker.runs == 3
+
+
+async def test_small_objects_whose_columns_are_much_work_are_shown_beside_the_loop(
+    callers: Callers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "OF_THE_LOOP", 300)
+    column = {"name": "All", "type": "integer", "jsonPath": ".all[*]"}
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "additionalPrinterColumns": [column]}
+    spec = {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "things", "kind": "Thing"},
+        "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
+    }
+    crd = {"metadata": {"name": "things.example.com"}, "spec": spec}
+    assert (await callers.asks("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)).status == 201
+    things, table = "/apis/example.com/v1/namespaces/ci/things", "application/json;as=Table;v=v1;g=meta.k8s.io"
+    for name in ("a", "b"):
+        thing = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": name}, "all": [1] * 200}
+        assert (await callers.asks("POST", things, thing)).status == 201
+    before = callers.worker.runs
+    transport = InProcessTransport(callers._api, ADMIN)
+    listed = msgspec.json.decode((await transport.send(Request("GET", things, accept=table))).body)
+    assert [row["cells"] for row in listed["rows"]] == [["a", 1], ["b", 1]]
+    assert callers.worker.runs == before + 1
+    watch = await transport.open(Request("GET", things, (("watch", "1"),), accept=table))
+    lines = [msgspec.json.decode(line)["object"] for line in (await watch.read()).splitlines()]
+    await watch.aclose()
+    assert [[row["cells"] for row in line["rows"]] for line in lines] == [[["a", 1]], [["b", 1]]]
+    assert [len(line["columnDefinitions"] or ()) for line in lines] == [2, 0]
+    assert callers.worker.runs == before + 2

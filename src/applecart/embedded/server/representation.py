@@ -5,6 +5,7 @@ document when they are asked for.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 import msgspec
@@ -14,6 +15,7 @@ from applecart.api.meta import Key
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal, bad_request, not_found
+from applecart.embedded.schema.budget import TooMuchForTheLoop, on_the_loop
 from applecart.embedded.server import listing, watching
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.listing import SLICE, Page, Selection, in_slices
@@ -86,15 +88,20 @@ class Forms:
             if sum(record.size_bytes for record in page.records) > MOST_YAML_BYTES:
                 raise Refusal(406, "NotAcceptable", f"the list is too long for YAML: limit is {MOST_YAML_BYTES}; ask for JSON")
             return StreamAnswer(self._as_yaml(pieces), content_type=self._chosen.media_type)
-        if len(page.records) > slice_size or any(record.size_bytes > LARGE_BYTES for record in page.records):
-            return StreamAnswer(pieces)
-        return self._sent(b"".join((before, b",".join(map(convert, page.records)), after)), 200)
+        is_short = len(page.records) <= slice_size and all(record.size_bytes <= LARGE_BYTES for record in page.records)
+        if is_short:
+            with suppress(TooMuchForTheLoop), on_the_loop():
+                return self._sent(b"".join((before, b",".join(map(convert, page.records)), after)), 200)
+        return StreamAnswer(pieces)
 
     async def _make(self, records: Sequence[Record], encode: Callable[[], bytes]) -> bytes:
-        """Large objects that are not sent as they are stored are made into their form beside the loop."""
+        """What is not sent as it is stored is made into its form beside the loop, where that is much work."""
         is_plain = self._chosen.shape == "object" and not self._kind.view
-        if self._worker is None or is_plain or not any(record.size_bytes > LARGE_BYTES for record in records):
+        if self._worker is None or is_plain:
             return encode()
+        if not any(record.size_bytes > LARGE_BYTES for record in records):
+            with suppress(TooMuchForTheLoop), on_the_loop():
+                return encode()
         return await self._worker.run(self._user, encode)
 
     async def _as_yaml(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

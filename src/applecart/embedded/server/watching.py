@@ -8,7 +8,6 @@ encoded once for all watchers.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from applecart.embedded.field_errors import FieldError, forbidden, not_supported
 from applecart.embedded.kinds.kind import Kind
@@ -87,7 +86,7 @@ async def stream(core: Core, kind: Kind, selection: Selection, options: WatchOpt
                 return
         shows = _Shows(form, selection, after=options.revision or 0)
         for part in sliced(records, INITIAL_SLICE):
-            yield await form.make(part, partial(shows.records, part))
+            yield await shows.records(part)
             await asyncio.sleep(0)
         if options.sends_initial_events:
             yield _initial_events_end(form, at)
@@ -139,10 +138,19 @@ class _Shows:
         self._is_first = form.first_encode is not None
 
     async def changes(self, changes: Sequence[Change]) -> bytes:
-        return await self._form.make([one.record for one in changes], lambda: b"".join(map(self._change, changes)))
+        return await self._made([one.record for one in changes], lambda: b"".join(map(self._change, changes)))
 
-    def records(self, records: Sequence[Record]) -> bytes:
-        return b"".join(event_line(ADDED, self._encoded(record)) for record in records)
+    async def records(self, records: Sequence[Record]) -> bytes:
+        return await self._made(records, lambda: b"".join(event_line(ADDED, self._encoded(record)) for record in records))
+
+    async def _made(self, records: Sequence[Record], encode: Callable[[], bytes]) -> bytes:
+        is_first = self._is_first
+
+        def encoded() -> bytes:
+            self._is_first = is_first  # it may be begun on the loop and done beside it
+            return encode()
+
+        return await self._form.make(records, encoded)
 
     def _change(self, change: Change) -> bytes:
         record, previous = change.record, change.previous

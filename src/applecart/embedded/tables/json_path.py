@@ -12,6 +12,8 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from applecart.embedded.schema.budget import OverBudget, spend
+
 MAX_INT = 2**63 - 1  # a larger JSON number is a float to the programs whose behaviour this follows
 MAX_LENGTH = 16_384  # of a path; the longest that people write has some hundred characters
 
@@ -274,12 +276,17 @@ class JsonPath:
         names = [node.name for node in nodes if isinstance(node, Field)]
         self._field_names = names if len(names) == len(nodes) else None
 
+    @property
+    def searches(self) -> bool:
+        """Whether what it costs depends on the document."""
+        return self._field_names is None
+
     def values(self, document: Any) -> list[Any]:
         """What the path selects, in the document's order; nothing where it does not fit."""
         if self._field_names is None:
             try:
                 return _walk([document], self._steps)
-            except (NoAnswer, RecursionError):
+            except (NoAnswer, OverBudget, RecursionError):
                 return []
         value = document
         for name in self._field_names:
@@ -292,6 +299,7 @@ class JsonPath:
 def _walk(values: list[Any], steps: Sequence[Step]) -> list[Any]:
     for step in steps:
         values = step(values)
+        spend(1 + len(values))
         if len(values) > MAX_VALUES:
             raise NoAnswer
     return values
@@ -342,6 +350,7 @@ def _descend(values: list[Any]) -> list[Any]:
         children = _children(value)
         if children:
             found.append(value)
+            spend(1 + len(children))
             if len(found) > MAX_VALUES:
                 raise NoAnswer
             if not isinstance(value, str):

@@ -16,11 +16,13 @@ import msgspec
 
 from applecart.embedded.kinds.kind import Column, Table
 from applecart.embedded.kinds.strategy import Document
+from applecart.embedded.schema.budget import budget
 from applecart.embedded.tables.columns import AGE, NAME, custom_age
 from applecart.embedded.tables.json_path import JsonPath, LiteralInt
 
 NO_VALUE = "<no value>"
 MAX_INT = 2**63 - 1
+OF_A_ROW = 10_000  # steps of all paths together; columns that need more are empty
 MAX_DEPTH = 200  # of a value printed into one cell; deeper ones are shown as none
 _encode_text = msgspec.json.Encoder().encode
 _ESCAPES = str.maketrans({"<": r"\u003c", ">": r"\u003e", "&": r"\u0026", "\u2028": r"\u2028", "\u2029": r"\u2029"})
@@ -118,8 +120,15 @@ class PrinterColumns:
     def __init__(self, columns: Sequence[tuple[Column, JsonPath]]) -> None:
         self.columns = (NAME, *(column for column, _ in columns))
         self._readers = [(column.type, path.values) for column, path in columns]
+        self._searches = any(path.searches for _, path in columns)
 
     def cells(self, obj: Document, now: datetime) -> list[Any]:
+        if not self._searches:
+            return self._cells(obj, now)
+        with budget(OF_A_ROW):
+            return self._cells(obj, now)
+
+    def _cells(self, obj: Document, now: datetime) -> list[Any]:
         metadata = obj.get("metadata")
         cells = [metadata.get("name", "") if isinstance(metadata, dict) else ""]
         for kind, values in self._readers:

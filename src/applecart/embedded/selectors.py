@@ -6,7 +6,7 @@ the same text again with every watch.
 """
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sized
 
 from applecart.embedded.field_errors import quoted, shown
 from applecart.embedded.kinds.names import label_value_problems, qualified_name_problems
@@ -14,6 +14,7 @@ from applecart.embedded.refusals import Refusal, bad_request
 from applecart.embedded.remembered import remembered
 
 REMEMBERED = 1024  # distinct selectors; a fleet of 200 agents has a few hundred
+MOST_TERMS = 100  # of one selector: each object of a list is held against them, and nobody names so many
 _FIELD_TERM = re.compile(r"(!=|==|=)")
 _ESCAPED = {",": "\\,", "=": "\\=", "\\": "\\\\"}
 Labels = Mapping[str, str]
@@ -54,6 +55,7 @@ def parse_field_selector(text: str) -> FieldSelector:
         value = _unescaped(value)
         if name or value:
             terms.append((name, value, operator != "!="))
+        _refuse_many(terms)
     return FieldSelector(terms)
 
 
@@ -150,6 +152,7 @@ class _Parser:
             if not token:
                 return found
             found.append(self._requirement())
+            _refuse_many(found)
             match self._next():
                 case "":
                     return found
@@ -251,6 +254,11 @@ def _checked(key: str, value: str, position: int) -> str:
     if problems := label_value_problems(value):
         raise _unparsed(f"values[{position}][{key}]: Invalid value: {shown(value)}: {'; '.join(problems)}")
     return value
+
+
+def _refuse_many(terms: Sized) -> None:
+    if len(terms) > MOST_TERMS:
+        raise bad_request(f"a selector may have at most {MOST_TERMS} requirements")
 
 
 def _number(text: str) -> int | None:

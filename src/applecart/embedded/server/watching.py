@@ -76,7 +76,7 @@ async def stream(core: Core, kind: Kind, selection: Selection, options: WatchOpt
     try:
         if options.revision is None:
             changes: list[Change] = []
-            records = [one for one in table.records(selection.namespace) if selection.matches(one)]
+            records = table.records(selection.namespace)
         else:
             records = []
             try:
@@ -86,7 +86,8 @@ async def stream(core: Core, kind: Kind, selection: Selection, options: WatchOpt
                 return
         shows = _Shows(form, selection, after=options.revision or 0)
         for part in sliced(records, INITIAL_SLICE):
-            yield await shows.records(part)
+            if lines := await shows.records([one for one in part if selection.matches(one)]):
+                yield lines
             await asyncio.sleep(0)
         if options.sends_initial_events:
             yield _initial_events_end(form, at)

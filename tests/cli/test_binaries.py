@@ -1,5 +1,6 @@
 """Which programs of a real Kubernetes are run, and which kubectl a printed line names."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,26 @@ def test_the_newest_whole_set_is_found_by_itself(cache: Path) -> None:
     built(cache, "1.37", "etcd", "kubectl")  # still being built
     assert binaries_folder(environ) == newest
     assert kubectl_command({**environ, "PATH": ""}) == str(newest / "kubectl")
+
+
+def test_a_cache_that_may_not_be_read_has_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`api start` of a service user with root's HOME ended over the name of kubectl in the line it prints."""
+    built(cache, "1.36", *PROGRAMS)
+
+    def refuse(self: Path, **_: bool) -> os.stat_result:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    assert binaries_folder({"APPLECART_CACHE": str(cache)}) is None
+    assert kubectl_command({"APPLECART_CACHE": str(cache)}) == "kubectl"
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container with a user id of its own: no HOME, no line in passwd."""
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("os.getuid", lambda: 54321)
+    assert kubectl_command({"PATH": ""}) == "kubectl"
 
 
 def test_a_folder_that_is_named_wins(cache: Path) -> None:

@@ -52,6 +52,16 @@ def test_when_no_source_exists_the_sentence_says_what_was_tried(tmp_path: Path) 
         assert tried in str(caught.value)
 
 
+def test_a_user_without_a_home_is_no_hindrance(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container with a user id of its own: no HOME, no line in passwd."""
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("os.getuid", lambda: 54321)
+    found = connect(None, None, SystemClock(), environ=POD, service_account=home / "account")
+    assert found.endpoint.server == "https://10.96.0.1:443"
+    with pytest.raises(BadInput, match=r"and ~/\.kube/config does not exist"):
+        connect(None, None, SystemClock(), environ={})
+
+
 def test_a_named_file_that_does_not_exist_is_not_replaced_by_another_source(home: Path) -> None:
     with pytest.raises(BadInput, match="gone does not exist"):
         connect(f"{home}/gone", None, SystemClock(), environ={"HOME": f"{home}/home"})

@@ -20,7 +20,7 @@ _MINOR = re.compile(r"(\d+)\.(\d+)")
 def cache_root(environ: Mapping[str, str] = os.environ) -> Path:
     if own := environ.get("APPLECART_CACHE"):
         return Path(own).expanduser().absolute()
-    return Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "applecart"
+    return Path(environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")).absolute() / "applecart"
 
 
 def binaries_folder(environ: Mapping[str, str] = os.environ) -> Path | None:
@@ -40,10 +40,13 @@ def kubectl_command(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def _newest_built(sets: Path) -> Path | None:
-    minors = {link: _MINOR.fullmatch(link.name) for link in sets.iterdir()} if sets.is_dir() else {}
+    try:
+        minors = {link: _MINOR.fullmatch(link.name) for link in sets.iterdir()}
+    except OSError:
+        return None  # there is none, or it is another user's
     whole = {
         link: (int(minor[1]), int(minor[2]))
         for link, minor in minors.items()
-        if minor and all((link / name).is_file() for name in PROGRAMS)
+        if minor and all(os.path.isfile(link / name) for name in PROGRAMS)
     }
     return max(whole, key=lambda link: whole[link], default=None)

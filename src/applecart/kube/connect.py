@@ -33,7 +33,7 @@ def find(
     kubeconfig: str | None, context: str | None, clock: Clock, environ: Mapping[str, str], service_account: Path
 ) -> Resolved:
     """The server and credentials that the first usable source names."""
-    home_file = default_path(Path(environ.get("HOME") or "~").expanduser())
+    home_file = default_path(Path(environ.get("HOME") or os.path.expanduser("~")))  # "~" for a user without any
     listed = listed_paths(environ)
     if kubeconfig:
         paths = [Path(kubeconfig)]

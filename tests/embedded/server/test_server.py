@@ -59,6 +59,16 @@ async def test_its_data_outlive_it_and_can_be_read_without_a_socket(tmp_path: Pa
         assert (await Client(running.transport(), clock).get(Namespace, Key("", "default"))).metadata.uid == uid
 
 
+async def test_a_pipe_that_its_reader_closed_is_no_fault_of_the_folder(tmp_path: Path) -> None:
+    """`api export | head` of a stopped server ended with: cannot be used (Broken pipe); check the disk and its space."""
+    async with EmbeddedServer(tmp_path, SystemClock()) as server:
+        pass
+    with pytest.raises(BrokenPipeError):
+        async with offline_api(server.folder, SystemClock()):
+            raise BrokenPipeError(32, "Broken pipe")
+    assert server.folder.holder() is None
+
+
 @pytest.mark.parametrize("host", ["nope.invalid", "999.1.1.1", "192.0.2.7", "a..b", "\u00fc"])
 async def test_a_host_that_is_not_this_machines_is_said_to_be_that(host: str, tmp_path: Path) -> None:
     """It said: choose another port."""

@@ -124,14 +124,12 @@ async def running_api(
 @asynccontextmanager
 async def offline_api(folder: DataFolder, clock: Clock) -> AsyncIterator[RunningApi]:
     """The API of a data folder for this process only, while no server runs on it; raises BadInput when one does."""
-    hold = folder.hold()
-    try:
-        with _told_in_sentences(folder.folder):
+    async with AsyncExitStack() as stack:
+        stack.callback(folder.hold().release)
+        with _told_in_sentences(folder.folder):  # what is done with it may fail on other files, such as a pipe
             log = open_log(folder)
-            async with running_api(log, clock, TokenKeys.load(folder.token_keys())) as running:
-                yield running
-    finally:
-        hold.release()
+            running = await stack.enter_async_context(running_api(log, clock, TokenKeys.load(folder.token_keys())))
+        yield running
 
 
 class EmbeddedServer:

@@ -93,6 +93,16 @@ async def test_a_target_that_cannot_be_written_is_a_sentence(
     assert sentence in refused("api", "backup", "--data", str(folder.folder), "--to", str(tmp_path / target))
 
 
+def test_a_backup_is_whole_although_its_folder_cannot_note_it(
+    folder: DataFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A data folder on a full disk was saved to another disk, and the command said that there is no backup."""
+    folder.last_backup.mkdir()
+    backed_up(folder, tmp_path / "backup.tar")
+    assert tarfile.is_tarfile(tmp_path / "backup.tar")
+    assert "last-backup cannot be written (Is a directory); the backup is whole" in capsys.readouterr().err
+
+
 async def test_progress_is_told_in_bytes(folder: DataFolder, tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     from applecart.cli.api import database

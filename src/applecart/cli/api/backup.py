@@ -60,12 +60,15 @@ def back_up(folder: DataFolder, target: Path, now: datetime, *, with_keys: bool,
                 has_keys=with_keys,
             )
             write_archive(target, Path(aside) / "archive", manifest, copy, folder.folder)
-        folder.last_backup.write_text(f"{target}\n")
-        os.utime(folder.last_backup, (now.timestamp(), now.timestamp()))
     except OSError as error:
         raise ControlPlaneFault(
             f"{error.filename or target} cannot be written ({error.strerror}); there is no backup"
         ) from None
+    try:
+        folder.last_backup.write_text(f"{target}\n")
+        os.utime(folder.last_backup, (now.timestamp(), now.timestamp()))
+    except OSError as error:  # a folder on a full disk is a reason to save it elsewhere
+        click.echo(f"{folder.last_backup} cannot be written ({error.strerror}); the backup is whole", err=True)
     return manifest
 
 

@@ -48,6 +48,11 @@ def ends_with(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
         (KeyboardInterrupt(), "\n", 130),
         (click.ClickException("no such thing"), "Error: no such thing\n", 1),
         (BrokenPipeError(32, "Broken pipe"), "", 1),
+        (
+            OSError(28, "No space left on device"),
+            "applecart: what was printed is not whole (No space left on device); free some space\n",
+            1,
+        ),
     ],
 )
 def test_an_error_is_told_in_one_line_and_an_exit_code(

@@ -5,6 +5,7 @@ becomes text for a person: a sentence on stderr and an exit code, 1 for the envi
 unless --debug asks for it. Texts pass `redact` on their way out (I9).
 """
 
+import errno
 import gc
 import os
 import sys
@@ -18,6 +19,7 @@ from applecart.cli.lazy_group import LazyGroup
 from applecart.errors import ApplecartError, only_one
 from applecart.secrets import redact
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
 INTERRUPTED = 130  # as shells report a command that Ctrl-C ended
 COMMANDS = {  # name -> what it does; the module of the same name holds it as `command`
     "api": "run the embedded Kubernetes API, hand out access to it, save it and move it",
@@ -74,6 +76,10 @@ def _tell(error: BaseException, debug: bool) -> int:
     if isinstance(error, ApplecartError):
         print(f"applecart: {text}", file=sys.stderr)
         return error.exit_code
+    if isinstance(error, OSError) and error.errno in FULL:
+        what = error.filename or "what was printed"
+        print(f"applecart: {what} is not whole ({error.strerror}); free some space", file=sys.stderr)
+        return 1
     advice = "" if debug else "; run with --debug for the traceback"
     print(f"applecart: unexpected {type(error).__name__}: {text}{advice}", file=sys.stderr)
     return 1

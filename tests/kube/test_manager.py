@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from applecart.api.pods import Pod
 from applecart.clock import Clock
 from applecart.embedded.server.server import RunningApi
 from applecart.errors import ControlPlaneFault, Transient
-from applecart.kube.background import RESTART, TASK_DOWN, WELL_AFTER_S
+from applecart.kube.background import RESTART, TASK_DOWN, WELL_AFTER_S, Work
 from applecart.kube.client import Client
 from applecart.kube.controller import DONE, Result
 from applecart.kube.election import Election
@@ -92,6 +92,35 @@ async def test_a_task_that_ends_is_started_again_ever_later_and_the_others_go_on
     assert failing.pauses_s[0] <= RESTART.first_s
     assert all(RESTART.longest_s / 2 <= pause_s <= RESTART.longest_s for pause_s in failing.pauses_s[8:])
     assert len(well.started_at_s) == 1
+
+
+async def fail_at_the_end() -> None:
+    try:
+        await elapse(10_000)
+    finally:
+        raise RuntimeError("tidying up failed")
+
+
+async def swallow_the_end() -> None:
+    with suppress(asyncio.CancelledError):
+        await elapse(10_000)
+
+
+@pytest.mark.parametrize(("work", "is_said"), [(fail_at_the_end, True), (swallow_the_end, False)])
+async def test_a_task_that_is_stopped_and_does_not_say_so_is_not_started_again(
+    manager: Manager, work: Work, is_said: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Seen: one whose tidying up failed was started again, and the process could only be killed."""
+    manager.background("stubborn", work)
+    running = asyncio.create_task(manager.run())
+    await elapse(1)
+    running.cancel()
+    await asyncio.wait({running}, timeout=0.1)
+    is_stopped = running.done()
+    running.cancel()  # so that this has an end where one is started again
+    assert is_stopped
+    said = [record for record in caplog.records if record.getMessage() == "a background task failed while it was stopped"]
+    assert bool(said) is is_said
 
 
 async def test_an_election_that_is_down_is_told(running: RunningApi, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

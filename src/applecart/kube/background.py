@@ -130,6 +130,10 @@ class Background:
                 await uncancelled(task.work())
             except Exception as error:
                 problem = error
+            if is_being_cancelled():  # it turned its end into something else; started again, it would run for ever
+                if problem is not None:
+                    log.error("a background task failed while it was stopped", task=task.name, exc_info=problem)
+                return
             if self._is_over():
                 return
             failures = 1 if self._clock.monotonic() - began_s > WELL_AFTER_S else failures + 1

@@ -62,7 +62,8 @@ def test_removing_what_is_not_there_is_no_change() -> None:
 
 
 def test_an_index_follows_its_objects() -> None:
-    cache = Cache({"color": by_color})
+    cache: Cache[ConfigMap] = Cache()
+    cache.add_index("color", by_color)
     cache.put(config_map("a", 1, color="red"))
     cache.put(config_map("b", 1, color="red+blue"))
     cache.put(config_map("a", 2, color="blue"))
@@ -73,7 +74,8 @@ def test_an_index_follows_its_objects() -> None:
 
 
 def test_an_index_hands_out_the_newest_object() -> None:
-    cache = Cache({"color": by_color})
+    cache: Cache[ConfigMap] = Cache()
+    cache.add_index("color", by_color)
     cache.put(config_map("a", 1, color="red"))
     newest = config_map("a", 2, color="red")
     cache.put(newest)
@@ -114,7 +116,8 @@ steps = st.lists(
 def test_the_changes_replayed_give_the_cache_and_the_indexes_agree_with_it(
     program: list[tuple[str, str | set[str], str]],
 ) -> None:
-    cache = Cache({"color": by_color})
+    cache: Cache[ConfigMap] = Cache()
+    cache.add_index("color", by_color)
     replayed: dict[Key, ConfigMap] = {}
     lives: dict[str, int] = {}
     for revision, (what, target, color) in enumerate(program, start=1):

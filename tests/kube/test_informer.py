@@ -306,11 +306,14 @@ async def test_the_periodic_relist_repairs_what_a_watch_did_not_say(world: World
     assert asyncio.get_running_loop().time() <= 1.2 * HOUR_S
 
 
-async def test_a_failing_handler_does_not_stop_the_others(world: World, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("error", [ValueError("a bug"), asyncio.CancelledError()])
+async def test_a_failing_handler_does_not_stop_the_others(
+    world: World, error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
     seen: list[str] = []
 
     def broken(change: Change[ConfigMap]) -> None:
-        raise ValueError("a bug")
+        raise error
 
     informer = world.informer()
     informer.on_change(broken)
@@ -322,6 +325,22 @@ async def test_a_failing_handler_does_not_stop_the_others(world: World, caplog: 
         await informer.wait_until(lambda: "b" in names(informer))
     assert seen == ["a", "b"]
     assert "a change handler failed" in caplog.text
+
+
+async def test_an_index_that_fails_on_an_object_keeps_no_change_from_the_handlers(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Seen: what came in one batch with such an object was told to nobody, by no list either."""
+    seen: list[str] = []
+    informer = world.informer(indexes={"v": lambda obj: [obj.labels["v"]]})
+    informer.on_change(lambda change: seen.append(change.key.name))
+    async with following(informer):
+        await informer.following()
+        await asyncio.gather(world.create("a", v="x"), world.create("poison"), world.create("b", v="x"))
+        await informer.wait_until(lambda: len(names(informer)) == 3)
+    assert seen == ["a", "poison", "b"]
+    assert [obj.name for obj in informer.by_index("v", "x")] == ["a", "b"]
+    assert "an index function failed" in caplog.text
 
 
 async def test_a_handler_that_failed_hears_of_the_object_again_as_it_is_by_then(world: World) -> None:

@@ -5,7 +5,7 @@ that is missing there was deleted, and one that came back under its old name wit
 are frozen and shared; nobody may keep a change from the next reader.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 import msgspec
@@ -26,10 +26,10 @@ class Change(msgspec.Struct, Generic[K], frozen=True, gc=False):
 
 
 class Cache(Generic[K]):
-    def __init__(self, indexes: Mapping[str, IndexFunction[K]] | None = None) -> None:
+    def __init__(self) -> None:
         self._objects: dict[Key, K] = {}
-        self._functions = dict(indexes or {})
-        self._indexes: dict[str, dict[str, dict[Key, K]]] = {name: {} for name in self._functions}
+        self._functions: dict[str, IndexFunction[K]] = {}
+        self._indexes: dict[str, dict[str, dict[Key, K]]] = {}
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -47,7 +47,8 @@ class Cache(Generic[K]):
         return list(self._indexes[index].get(value, {}).values())
 
     def add_index(self, name: str, function: IndexFunction[K]) -> None:
-        """Find objects by one more value, those that are known included. The same name always means the same function."""
+        """Find objects by one more value, those that are known included. The same name always means the same function, which
+        must not fail."""
         if name not in self._functions:
             self._functions[name] = function
             index = self._indexes[name] = dict[str, dict[Key, K]]()

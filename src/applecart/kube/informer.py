@@ -76,13 +76,15 @@ class Informer(Generic[K]):
         self._labels = labels
         self._fields = fields
         self._tuning = tuning
-        self._cache: Cache[K] = Cache(indexes)
+        self._cache: Cache[K] = Cache()
         self._handlers: list[Handler[K]] = []
         self._waiters: list[asyncio.Future[None]] = []
         self._is_synced = False
         self._is_watching = False
         self._failing_since: float | None = None
         self._heard = False  # whether a watch brought anything since the last list
+        for name, function in (indexes or {}).items():
+            self.add_index(name, function)
 
     # Reading
 
@@ -102,7 +104,16 @@ class Informer(Generic[K]):
         return self._cache.by_index(index, value)
 
     def add_index(self, name: str, function: IndexFunction[K]) -> None:
-        self._cache.add_index(name, function)
+        """Find objects by what the function says of them. One that it fails on is found by no value; all else goes on."""
+
+        def values(obj: K) -> Iterable[str]:
+            try:
+                return tuple(function(obj))
+            except (Exception, asyncio.CancelledError):
+                log.exception("an index function failed, the object is not found by it", index=name, object=obj)
+                return ()
+
+        self._cache.add_index(name, values)
 
     @property
     def scope(self) -> str:
@@ -284,7 +295,7 @@ class Informer(Generic[K]):
     def _tell(self, handler: Handler[K], change: Change[K], failures: int = 0) -> None:
         try:
             handler(change)
-        except Exception:
+        except (Exception, asyncio.CancelledError):  # the latter is never ours: nothing is awaited here
             wait_s = TELL_AGAIN.wait_s(failures + 1, self._client.clock.random)
             again = {"again_in_s": round(wait_s, 1), "failures": failures + 1}
             log.exception("a change handler failed, telling it again", kind=self._what, object=change.key, **again)

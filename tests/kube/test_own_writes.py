@@ -488,6 +488,28 @@ async def test_what_is_written_while_others_are_waited_for_is_waited_for_next(
         assert stage.names == ([] if is_deletion else expected)
 
 
+async def test_what_is_deleted_again_while_its_first_deletion_is_waited_for_is_waited_for_next(
+    running: RunningApi, clock: Clock
+) -> None:
+    """The worker of another key waits for the first one. When it had seen that, it forgot the second as well."""
+    other = Client(running.transport(), clock)
+    async with staged(running, clock) as stage:
+        made = await other.create(config_map("ci", "a", finalizers=("example.com/held",)))
+        await stage.maps.wait_until(lambda: stage.names == ["a"])
+        stage.wire.lag_s = 0.5
+        with stage.writes.noted("two"):
+            await stage.client.delete(ConfigMap, made.key)
+        waiting = asyncio.create_task(stage.writes.seen("one"))
+        await elapse(0.3)
+        await other.patch(ConfigMap, made.key, Merge({"metadata": {"finalizers": None}}))
+        await other.create(config_map("ci", "a"))
+        with stage.writes.noted("two"):
+            await stage.client.delete(ConfigMap, made.key)
+        await waiting
+        await stage.writes.seen("two")
+        assert stage.names == []
+
+
 async def test_a_write_to_another_namespace_is_waited_for_by_nobody(running: RunningApi, clock: Clock) -> None:
     async with staged(running, clock) as stage:
         with stage.writes.noted():

@@ -12,7 +12,7 @@ docs/designs/0004-runtime.md argues why.
 """
 
 import asyncio
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
@@ -76,17 +76,23 @@ class _Follower:
             self.unsure.add(key if key.name else WHOLE)
 
     async def catch_up(self) -> None:
-        positions, unsure = dict(self.positions), set(self.unsure)
+        unsure, self.unsure = self.unsure, set()  # what is written while we wait is for the next one
+        try:
+            await self._see(dict(self.positions), unsure)
+        except BaseException:
+            self.unsure |= unsure
+            raise
+
+    async def _see(self, positions: Mapping[Key, int], unsure: Set[Key]) -> None:
         goal = max(positions.values(), default=0)
         informer = self.informer
         if informer.position < goal:
             try:
                 await informer.wait_until(lambda: informer.position >= goal, PATIENCE_S)
             except NotInTime:
-                unsure |= {key for key, position in positions.items() if position > informer.position}
+                unsure = unsure | {key for key, position in positions.items() if position > informer.position}
         for key in (WHOLE,) if len(unsure) > LOOK_UPS or WHOLE in unsure else sorted(unsure):
             await self._until_equal(key)
-        self.unsure -= unsure
         self.positions = {key: position for key, position in self.positions.items() if positions.get(key) != position}
 
     async def _until_equal(self, key: Key) -> None:

@@ -160,6 +160,17 @@ async def test_a_wait_for_an_event_that_never_comes_has_an_end(clock: Clock) -> 
     assert len(bench.times_of("a")) in (2, 3)  # each look is between half and the whole of the longest wait after the last
 
 
+async def test_keys_that_began_to_wait_together_do_not_all_come_back_together(clock: Clock) -> None:
+    keys = [f"key-{number}" for number in range(20)]
+    async with Bench(clock, always(WAIT), longest_wait_s=1800).running() as bench:
+        for key in keys:
+            bench.queue.add(key)
+        await elapse(1800)
+    back_s = {bench.times_of(key)[1] for key in keys}
+    assert len(back_s) == len(keys)
+    assert min(back_s) < 1200 < max(back_s)
+
+
 @pytest.mark.parametrize(
     ("error", "outcome", "earliest_s", "latest_s"),
     [

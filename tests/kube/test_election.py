@@ -445,6 +445,25 @@ async def test_work_that_was_cancelled_from_within_is_told_from_a_stop(running: 
         await Election(Client(running.transport(), clock), KEY, "a", clock).lead(work)
 
 
+async def test_work_that_is_stopped_may_act_until_it_has_ended(running: RunningApi, clock: Clock) -> None:
+    """So that it can leave things tidy."""
+    might_act: list[bool] = []
+
+    async def work() -> None:
+        try:
+            await forever()
+        finally:
+            might_act.append(election.is_leader())
+
+    election = Election(Client(running.transport(), clock), KEY, "a", clock)
+    task = asyncio.create_task(election.lead(work))
+    await elapse(1)
+    task.cancel()
+    await asyncio.wait({task})
+    assert might_act == [True]
+    assert not election.is_leader()
+
+
 async def test_an_impatient_second_cancellation_does_not_leave_the_work_behind(running: RunningApi, clock: Clock) -> None:
     is_at_work = False
 

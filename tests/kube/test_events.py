@@ -121,6 +121,16 @@ def test_memory_does_not_grow_with_the_number_of_objects() -> None:
     assert len(folding._buckets) <= REMEMBERED
 
 
+def test_what_is_said_again_and_again_is_not_forgotten_for_what_was_said_once() -> None:
+    folding = Folding(remembered=2)
+    for number in range(3):
+        folding.fold(about(), "no route", number)
+        folding.fold(about(f"host-{number}"), "down", number)
+    series = folding.fold(about(), "no route", 3)
+    assert series is not None
+    assert series.count == 4
+
+
 MESSAGES = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 14), st.floats(0, 400)), max_size=60)
 
 

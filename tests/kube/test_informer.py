@@ -411,6 +411,15 @@ async def test_closing_the_client_does_not_end_the_informer_in_a_traceback(world
             await world.client.list(ConfigMap)
 
 
+async def test_whoever_waits_for_an_open_watch_hears_of_it_at_once(world: World) -> None:
+    informer = world.informer()
+    async with following(informer):
+        async with asyncio.timeout(1):
+            await informer.following()
+        await world.create("a")
+        await informer.wait_until(lambda: names(informer) == {"a"}, 1)
+
+
 async def test_waiting_for_a_sentence_has_a_deadline_and_says_what_keeps_it(running: RunningApi, clock: Clock) -> None:
     network = FaultyTransport(running.transport(), always(Refused()))
     informer = Informer(Client(network, clock), ConfigMap)

@@ -26,7 +26,7 @@ from applecart.kube.controller import DONE, Controller, Result
 from applecart.kube.errors import NotFound
 from applecart.kube.informer import Informer, Tuning
 from applecart.kube.manager import Manager
-from applecart.kube.own_writes import PATIENCE_S, Behind, OwnWrites, target_of
+from applecart.kube.own_writes import LOOK_UPS, PATIENCE_S, Behind, OwnWrites, target_of
 from applecart.kube.patch import Merge
 from applecart.kube.transport import READS, Request, Response, Stream, Transport
 from tests.kube.embedded_api import serving
@@ -305,12 +305,30 @@ async def test_a_write_that_no_event_tells_is_looked_up_and_waited_for_no_longer
     """Outside the selector nothing comes but a bookmark, once a minute."""
     async with staged(running, clock, labels="pool=mine") as stage:
         with stage.writes.noted():
+            await stage.client.create(config_map("ci", "mine", labels=MINE))
             await stage.client.create(config_map("ci", "other"))
             await stage.client.create(config_map("test", "elsewhere"))
+        stage.wire.sent.clear()
         began_s = clock.monotonic()
         await stage.writes.seen()
         assert clock.monotonic() - began_s < 2 * PATIENCE_S
-        assert stage.names == []
+        assert stage.names == ["mine"]
+        assert stage.wire.sent == ["GET configmaps"]  # of the one alone
+
+
+@pytest.mark.parametrize(("count", "look_ups"), [(LOOK_UPS, LOOK_UPS), (LOOK_UPS + 1, 1)])
+async def test_many_objects_are_looked_up_by_one_list(running: RunningApi, clock: Clock, count: int, look_ups: int) -> None:
+    async with staged(running, clock) as stage:
+        names = [str(number) for number in range(count)]
+        for name in names:
+            await stage.client.create(config_map("ci", name))
+        await stage.maps.wait_until(lambda: len(stage.names) == count)
+        with stage.writes.noted():
+            for name in names:
+                await stage.client.delete(ConfigMap, Key("ci", name))
+        stage.wire.sent.clear()
+        await stage.writes.seen()
+        assert stage.wire.sent == ["GET configmaps"] * look_ups
 
 
 async def test_a_write_that_moves_an_object_out_of_sight_is_waited_for(running: RunningApi, clock: Clock) -> None:

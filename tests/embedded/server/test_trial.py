@@ -211,6 +211,19 @@ async def test_nothing_is_answered_before_it_is_on_the_disk(clock: Clock, data: 
         assert first.cancelled()
 
 
+async def test_a_deletion_that_changes_nothing_is_not_answered_before_the_one_that_did_is_on_the_disk(clock: Clock) -> None:
+    async with running_api(SlowLog(), clock, token_keys()) as running:
+        callers, held = Callers(running), {"metadata": {"name": "a", "finalizers": ["example.com/held"]}}
+        maps = "/api/v1/namespaces/default/configmaps"
+        assert (await callers.asks("POST", maps, held)).status == 201
+        first = asyncio.create_task(callers.asks("DELETE", f"{maps}/a", b""))
+        await elapse(0.5)
+        began_s = clock.monotonic()
+        assert (await callers.asks("DELETE", f"{maps}/a", b"")).status == 200
+        assert clock.monotonic() - began_s == pytest.approx(0.5)
+        assert (await first).status == 200
+
+
 async def test_two_large_creations_of_one_name_make_one_object(callers: Callers) -> None:
     callers.meanwhile("POST", MAPS, {"metadata": {"name": "a"}, "data": {"by": "another"}})
     assert (await callers.asks("POST", MAPS, {"metadata": {"name": "a"}, "data": LARGE})).status == 409

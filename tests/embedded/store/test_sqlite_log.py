@@ -59,15 +59,16 @@ async def test_a_database_with_another_key_file_is_told_by_name(tmp_path: Path) 
         open_store(tmp_path)
 
 
-async def test_a_sealed_row_moved_to_another_object_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("change", "named"), [("name='yours'", "yours"), ("rev=rev+1", "mine")])
+async def test_a_sealed_row_moved_to_another_object_or_time_is_refused(tmp_path: Path, change: str, named: str) -> None:
     store, _ = open_store(tmp_path)
     await put(store, "secrets", "mine", b'{"data":{}}')
     await store.aclose()
     database = sqlite3.connect(tmp_path / "store.db")
-    database.execute("UPDATE log SET name='yours'")
+    database.execute(f"UPDATE log SET {change}")
     database.commit()
     database.close()
-    with pytest.raises(BadInput, match="secrets ns/yours was sealed with another key"):
+    with pytest.raises(BadInput, match=f"secrets ns/{named} was sealed with another key"):
         open_store(tmp_path)
 
 

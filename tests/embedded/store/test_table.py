@@ -2,6 +2,8 @@
 a number of changes and of bytes."""
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -116,6 +118,20 @@ def test_the_next_write_is_checked_against_the_last_one_on_its_way_also_when_the
     assert table.tip(first.key) is second
     table.publish(Op.MODIFIED, second, {})
     assert table.tip(first.key) is second
+
+
+async def test_a_reader_that_has_gone_is_not_kept_until_its_time_is_over() -> None:
+    table = Table("pods", 0)
+    watcher = table.watch(Scope())
+    reading = asyncio.ensure_future(watcher.wait(until=3600.0))
+    await elapse(1)
+    reading.cancel()
+    await asyncio.wait({reading})
+    table.unwatch(watcher)
+    left = weakref.ref(watcher)
+    del watcher, reading
+    gc.collect()
+    assert left() is None
 
 
 def test_whoever_watches_a_node_hears_of_what_leaves_it() -> None:

@@ -68,6 +68,10 @@ def test_terraform_finds_every_kind_by_its_group_version_and_kind() -> None:
             {"type": "object", "required": ["b"], "properties": {"a": {}, "b": {}}},
         ),
         (
+            {"type": "object", "required": ["a"], "additionalProperties": {"type": "string", "nullable": True}},
+            {"type": "object", "additionalProperties": {}},
+        ),
+        (
             {"type": "object", "properties": {"default": {"type": "string"}, "not": {"type": "string"}}},
             {"type": "object", "properties": {"default": {"type": "string"}, "not": {"type": "string"}}},
         ),

@@ -235,12 +235,17 @@ async def test_who_may_only_read_pods_runs_nothing_in_them(stage: OurStage) -> N
     assert not any("exec" in asked for asked in stage.agent.asked)
 
 
-@pytest.mark.usefixtures("guest")
-async def test_the_command_line_stays_out_of_the_request_log(stage: OurStage, tmp_path: Path) -> None:
-    async with running(stage, "echo", "hunter2") as command:
-        await command.until_end()
-    await handshake(stage, "other/exec?command=hunter2&stdout=1")
-    assert "hunter2" not in (tmp_path / "pki" / "requests.jsonl").read_text()
+async def test_the_command_line_stays_out_of_the_request_log(tmp_path: Path, clock: Clock) -> None:
+    async with our_stage(tmp_path, clock) as stage:
+        await stage.make_pod("job")
+        stage.agent.add("default", "job", "vm")
+        async with running(stage, "echo", "hunter2") as command:
+            await command.until_end()
+        await handshake(stage, "other/exec?command=hunter2&stdout=1")
+    logged = (tmp_path / "pki" / "requests.jsonl").read_text()  # whole only now: a thread writes it
+    assert "pods/job/exec" in logged
+    assert "pods/other/exec" in logged
+    assert "hunter2" not in logged
 
 
 async def test_an_agent_takes_commands_from_the_api_server_alone(stage: OurStage) -> None:

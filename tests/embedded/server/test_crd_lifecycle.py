@@ -14,7 +14,7 @@ from applecart.embedded.server.registry import Registry
 from applecart.embedded.server.request import Answer, ApiRequest
 from applecart.embedded.server.server import RunningApi, running_api
 from applecart.embedded.store.log import MemoryLog
-from tests.embedded.schema.definition_documents import GROUP, definition
+from tests.embedded.schema.definition_documents import GROUP, definition, resource
 from tests.kube.embedded_api import serving, token_keys
 from tests.virtual_time import elapse
 
@@ -190,6 +190,24 @@ async def test_a_definition_has_only_so_many_names_versions_and_columns(clock: C
             assert code == wanted
             if wanted == 422:
                 assert f"{what}: Too many: {count}: must have at most {count - 1} items" in answer["message"]
+
+
+async def test_a_definition_that_was_being_deleted_when_the_server_stopped_goes_after_its_next_start(clock: Clock) -> None:
+    log = MemoryLog()
+    objects, held = f"/apis/{GROUP}/v1/pools", {"name": "a", "finalizers": ["example.com/held"]}
+    path = f"{DEFINITIONS}/pools.{GROUP}"
+    async with running_api(log, clock, token_keys()) as running:
+        assert (await call(running, ADMIN, "POST", DEFINITIONS, definition("pools", {"type": "object"})))[0] == 201
+        assert (await call(running, ADMIN, "POST", objects, resource("pools", "a") | {"metadata": held}))[0] == 201
+        assert (await call(running, ADMIN, "DELETE", path))[0] == 200
+        await elapse(5)
+    async with running_api(log, clock, token_keys()) as running:
+        code, found = await call(running, ADMIN, "GET", f"{objects}/a")
+        assert (code, "deletionTimestamp" in found["metadata"]) == (200, True)
+        found["metadata"]["finalizers"] = []
+        assert (await call(running, ADMIN, "PUT", f"{objects}/a", found))[0] == 200
+        await elapse(5)
+        assert (await call(running, ADMIN, "GET", path))[0] == 404
 
 
 async def test_a_name_that_is_free_again_goes_to_one_that_waits_for_it(clock: Clock) -> None:

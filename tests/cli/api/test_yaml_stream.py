@@ -39,6 +39,11 @@ def test_a_text_stays_a_text(text: str) -> None:
     assert yaml.safe_load(as_yaml(document)) == document
 
 
+@pytest.mark.parametrize("word", ["y", "N", "on", "none", "inf"])
+def test_a_word_that_some_parser_takes_for_something_else_is_quoted(word: str) -> None:
+    assert as_yaml({"a": word}) == f'---\na: "{word}"\n'
+
+
 @given(st.dictionaries(st.text(), values, min_size=1))
 def test_any_document_is_read_back_as_it_was(document: dict[str, Any]) -> None:
     assert read_back(document) == [document]

@@ -65,17 +65,19 @@ def test_it_runs_our_own_api_with_controllers_and_kinds_and_ends_on_ctrl_c(tmp_p
 
 def test_what_was_created_is_there_after_the_next_start(tmp_path: Path) -> None:
     namespace = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: kept\n"
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: kept}\nspec: {containers: [{name: c, image: i}]}\n"
+    stream = f"{namespace}---\n{pod}"  # nobody makes a ServiceAccount, so a Pod needs none
     with running_up(tmp_path, "--no-controllers") as process:
         text = read_until(process, SERVES)
         assert "controllers  none (switched off)" in text
         assert re.search(r"\n  \S*kubectl get crds\n", text)
         assert "simulated" not in text, "nobody would place a Pod on them"
-        assert done("api", "import", "--kubeconfig", kubeconfig(text), stdin=namespace).returncode == 0
+        assert done("api", "import", "--kubeconfig", kubeconfig(text), stdin=stream).returncode == 0
         process.kill()
     with running_up(tmp_path, "--no-controllers") as process:
         text = read_until(process, SERVES)
-        ended = done("api", "import", "--kubeconfig", kubeconfig(text), stdin=namespace)
-        assert ended.stdout == "1 were there already\n"
+        ended = done("api", "import", "--kubeconfig", kubeconfig(text), stdin=stream)
+        assert ended.stdout == "2 were there already\n"
 
 
 def test_a_second_one_on_the_same_data_is_a_sentence(tmp_path: Path) -> None:

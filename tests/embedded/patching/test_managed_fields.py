@@ -232,6 +232,12 @@ def test_an_updater_adds_to_what_it_had_and_its_time_moves() -> None:
     assert changed["metadata"]["managedFields"][0]["time"] == stamp(LATER)
 
 
+def test_an_updater_that_takes_one_field_and_removes_another_keeps_only_what_is_there() -> None:
+    old = track(None, config_map({"a": "1", "b": "1"}))
+    changed = track(old, merge(copied(old), {"data": {"a": None, "c": "1"}}))
+    assert owners(changed) == {"u1": {"f:data": {".": {}, "f:b": {}, "f:c": {}}}}
+
+
 def test_a_write_without_a_change_leaves_entries_and_times_alone() -> None:
     old = track(None, config_map({"a": "1"}))
     assert track(old, merge(copied(old), {}), "u2", now=LATER) == old

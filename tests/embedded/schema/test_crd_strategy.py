@@ -10,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from applecart.embedded.refusals import Refusal
-from applecart.embedded.schema.crd_strategy import CrdStrategy, TakenNames, is_established, status_with_names, taken_names
+from applecart.embedded.schema.crd_strategy import (
+    APPROVAL,
+    CrdStrategy,
+    TakenNames,
+    is_established,
+    status_with_names,
+    taken_names,
+)
 from tests.embedded.schema.definition_documents import definition
 from tests.embedded.schema.judged import as_received, crd_strategy, established, refusal_of
 
@@ -159,6 +166,27 @@ def test_the_kind_may_change_until_the_definition_is_established() -> None:
     new = deepcopy(old)
     new["spec"]["names"]["kind"] = "Other"
     assert crd_strategy().validate_update(new, old) == []
+
+
+@pytest.mark.parametrize(
+    ("group", "approval", "is_refused"),
+    [
+        ("k8s.io", None, True),
+        ("x.kubernetes.io", None, True),
+        ("x.kubernetes.io", "sure", True),
+        ("x.kubernetes.io", "unapproved, a test", False),
+        ("x.k8s.io", "https://example.com/1", False),
+        ("k8s.io.example.com", None, False),
+    ],
+)
+def test_a_group_of_the_project_needs_its_approval(group: str, approval: str | None, is_refused: bool) -> None:
+    crd = definition("pools", {"type": "object"})
+    crd["metadata"] = {"name": f"pools.{group}", "annotations": {APPROVAL: approval} if approval else {}}
+    crd["spec"]["group"] = group
+    crd_strategy().default(crd)
+    crd_strategy().prepare_create(crd)
+    fields = [error.field for error in crd_strategy().validate(crd)]
+    assert fields == ([f"metadata.annotations[{APPROVAL}]"] if is_refused else [])
 
 
 def test_conversion_by_webhook_is_refused_with_what_to_do_instead() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import ssl
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -203,6 +204,16 @@ async def test_a_flood_of_strangers_closes_strangers_and_neither_admins_nor_node
                 assert await stranger.reader.read() == b""
         for stranger in (*strangers, *more):
             stranger.writer.transport.abort()
+
+
+@real_time
+async def test_a_server_that_stops_ends_its_watches_and_does_not_cut_them_off(tmp_path: Path, clock: Clock) -> None:
+    async with AsyncExitStack() as callers, asyncio.timeout(PATIENCE_S):
+        async with EmbeddedServer(tmp_path / "data", clock) as server:
+            admin = await callers.enter_async_context(Caller(server, "admin", MASTERS))
+            admin.begin("GET", "/api/v1/namespaces?watch=1")
+            await admin.reader.readuntil(b"\r\n\r\n")
+        assert (await admin.reader.read()).endswith(b"\r\n0\r\n\r\n")
 
 
 @real_time

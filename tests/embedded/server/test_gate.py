@@ -283,6 +283,22 @@ async def test_nothing_is_made_in_a_namespace_that_goes_or_is_none(
     assert (code, answer["reason"]) == expected
 
 
+async def test_a_namespace_that_goes_says_so_and_names_no_grace(running: RunningApi) -> None:
+    code, answer = await ask(running, ADMIN, Door("DELETE", "/api/v1/namespaces/going"))
+    assert (code, answer["status"]["phase"]) == (200, "Terminating")
+    assert "deletionTimestamp" in answer["metadata"]
+    assert "deletionGracePeriodSeconds" not in answer["metadata"]
+
+
+@pytest.mark.parametrize(("action", "body"), [("binding", BINDING), ("eviction", EVICTION)])
+async def test_a_dry_run_below_a_pod_changes_nothing(running: RunningApi, action: str, body: Document) -> None:
+    await make(running, PODS, pod("ci", "p"))
+    before = running.store.revision
+    asked = Door("POST", f"{PODS}/p/{action}", {**body, "metadata": {"name": "p"}}, query=(("dryRun", "All"),))
+    assert (await ask(running, ADMIN, asked))[0] == 201
+    assert running.store.revision == before
+
+
 @pytest.mark.parametrize(("method", "name", "media"), [("POST", "", "application/json"), ("PATCH", "/new", APPLY)])
 async def test_nothing_is_made_of_a_definition_that_goes(running: RunningApi, method: str, name: str, media: str) -> None:
     definitions, scales = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", f"/apis/{GROUP}/v1/scales"

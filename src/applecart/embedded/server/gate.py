@@ -80,7 +80,6 @@ def create(core: Core, write: Write, document: Document, *, is_applied: bool = F
     if revision.isdecimal() and int(revision):  # one that is no number counts as none
         # The real server's words; it answers 500, although the mistake is the caller's.
         raise bad_request("resourceVersion should not be set on objects to be created")
-    metadata.pop("resourceVersion", None)
     generates = not metadata.get("name") and bool(metadata.get("generateName"))
     for name in _SET_BY_SERVER:
         metadata.pop(name, None)

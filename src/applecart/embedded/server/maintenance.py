@@ -7,7 +7,6 @@ same disk.
 
 import asyncio
 import ctypes
-from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -32,7 +31,7 @@ class Maintenance:
     def __init__(self, core: Core, log: SqliteLog) -> None:
         self._store = core.store
         self._log = log
-        self._rounds: deque[int] = deque([core.store.revision], maxlen=2)
+        self._last_round = core.store.revision
         if hasattr(_libc, "mallopt"):
             _libc.mallopt(MMAP_THRESHOLD, APART_BYTES)
         for name, period_s, work in (
@@ -44,8 +43,8 @@ class Maintenance:
 
     async def _compact(self) -> None:
         """Forget up to the revision of one round ago: whoever reads the past has at least that long."""
-        target = min(self._rounds[-1], self._store.revision - KEPT_REVISIONS)
-        self._rounds.append(self._store.revision)
+        target = min(self._last_round, self._store.revision - KEPT_REVISIONS)
+        self._last_round = self._store.revision
         if target > self._log.compacted:
             await self._store.compact(target)
 

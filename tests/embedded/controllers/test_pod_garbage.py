@@ -298,6 +298,22 @@ async def test_a_pod_that_goes_on_a_host_out_of_service_is_finished(scene: Scene
     assert await scene.find("stays") is not None
 
 
+async def test_while_nodes_cannot_be_followed_nothing_is_done_on_what_was_known_of_them(scene: Scene) -> None:
+    """The host may be back since."""
+    await scene.client.create(node(ready="Unknown", taints=(OUT_OF_SERVICE,)))
+    await store(scene.client, pod(on="mac-1"))
+    await elapse(5)
+    scene.network.plan = lambda request: Refused() if request.path == "/api/v1/nodes" else None
+    scene.network.sever()
+    await elapse(1)
+    await scene.client.delete(Pod, Key("default", "runner"))
+    await elapse(120)
+    assert await scene.find("runner") is not None
+    scene.network.heal()
+    await elapse(120)
+    assert await scene.find("runner") is None
+
+
 async def test_finished_pods_above_the_threshold_go_oldest_first(scene: Scene) -> None:
     await scene.client.create(node())
     for number in range(5):

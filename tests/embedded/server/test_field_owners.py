@@ -188,6 +188,16 @@ async def test_what_the_server_says_of_a_definition_is_its_own(running: RunningA
     assert list(owned["me"]) == ["f:spec"]
 
 
+@pytest.mark.parametrize(("force", "code"), [("true", 200), ("false", 409), (None, 409)])
+async def test_a_conflict_is_overridden_only_by_who_says_so(running: RunningApi, force: str | None, code: int) -> None:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}}
+    await Kubectl(running).call("POST", MAPS, body)
+    query = (("fieldManager", "other"), *([] if force is None else [("force", force)]))
+    applied = json.dumps({**body, "data": {"k": "w"}}).encode()
+    answer = await running.transport().send(Request("PATCH", f"{MAPS}/a", query, applied, APPLY))
+    assert answer.status == code
+
+
 async def test_an_object_that_is_too_large_with_its_owners_is_stored_without_them(running: RunningApi) -> None:
     """As the real server does it: owners of many empty fields take as much as the fields."""
     data = {f"{number:0200}": "" for number in range(4500)}
@@ -197,12 +207,15 @@ async def test_an_object_that_is_too_large_with_its_owners_is_stored_without_the
     assert owners(created) == {}
 
 
-async def test_an_object_without_owners_keeps_what_it_has_when_somebody_applies(running: RunningApi) -> None:
+@pytest.mark.parametrize("cleared", [[], [{}]], ids=repr)
+async def test_an_object_without_owners_keeps_what_it_has_when_somebody_applies(
+    running: RunningApi, cleared: list[dict[str, Any]]
+) -> None:
     """Objects of a database from before owners were tracked, and those whose owners somebody cleared."""
     kubectl = Kubectl(running)
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "labels": {"app": "x"}}, "data": {"k": "v"}}
     await kubectl.call("POST", MAPS, body)
-    await kubectl.patch(f"{MAPS}/a", {"metadata": {"managedFields": [{}]}})
+    await kubectl.patch(f"{MAPS}/a", {"metadata": {"managedFields": cleared}})
     written = await kubectl.patch(f"{MAPS}/a", {"data": {"host": "mac-1"}})
     assert owners(written) == {}
     applied = await kubectl.call("PATCH", f"{MAPS}/a", {**body, "data": {"k": "v"}}, APPLY, fieldManager="m1")

@@ -283,6 +283,19 @@ async def test_nothing_is_made_in_a_namespace_that_goes_or_is_none(
     assert (code, answer["reason"]) == expected
 
 
+@pytest.mark.parametrize(("taken", "code"), [(1, 201), (gate.NAME_ATTEMPTS, 201), (gate.NAME_ATTEMPTS + 1, 409)])
+async def test_a_generated_name_that_is_taken_is_drawn_again_a_few_times(
+    running: RunningApi, monkeypatch: pytest.MonkeyPatch, taken: int, code: int
+) -> None:
+    drawn = iter(["first"] * (taken + 1) + ["other"])
+    monkeypatch.setattr(running.core.clock.random, "choices", lambda *_, k: next(drawn))
+    generated = Door("POST", "/api/v1/namespaces/ci/configmaps", {"metadata": {"generateName": "a-"}})
+    assert (await ask(running, ADMIN, generated))[1]["metadata"]["name"] == "a-first"
+    status, answer = await ask(running, ADMIN, generated)
+    assert status == code
+    assert code == 409 or answer["metadata"]["name"] == "a-other"
+
+
 async def test_a_namespace_that_goes_says_so_and_names_no_grace(running: RunningApi) -> None:
     code, answer = await ask(running, ADMIN, Door("DELETE", "/api/v1/namespaces/going"))
     assert (code, answer["status"]["phase"]) == (200, "Terminating")

@@ -17,6 +17,7 @@ from applecart.embedded.schema.extensions import duplicate_errors, embedded_erro
 from applecart.embedded.schema.node import Node, Schema, fresh
 from applecart.embedded.schema.normalizing import fill_defaults, prune
 from applecart.embedded.shape import SCALAR, UNTYPED, ListType, Shape
+from applecart.embedded.structure.types import shape_of_metadata
 
 if TYPE_CHECKING:
     from applecart.embedded.schema.cel_rules import Rules
@@ -112,24 +113,6 @@ def rules_of(root: Node) -> "Rules | None":
     return Rules(root)
 
 
-_TEXTS = Shape("map", element=SCALAR)
-_OWNER = Shape(
-    "struct",
-    fields_of=lambda: dict.fromkeys(("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"), SCALAR),
-    is_atomic=True,
-)
-_META_FIELDS = {
-    **dict.fromkeys(("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation"), SCALAR),
-    **dict.fromkeys(("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"), SCALAR),
-    "labels": _TEXTS,
-    "annotations": _TEXTS,
-    "finalizers": Shape("list", element=SCALAR, list_type="set", merges=True),
-    "ownerReferences": Shape("list", element=_OWNER, list_type="map", list_keys=("uid",), merges=True, merge_key="uid"),
-    "managedFields": Shape("list", element=UNTYPED),
-}
-METADATA = Shape("struct", fields_of=lambda: _META_FIELDS)
-
-
 def shape_of_schema(root: Node) -> Shape:
     """The shape of whole objects of a schema."""
     return _shape(root, is_resource=True)
@@ -148,7 +131,7 @@ def _shape(node: Node | None, *, is_resource: bool = False) -> Shape:
         if node.properties or is_resource:
             fields = {name: _shape(child) for name, child in node.properties.items()}
             if is_resource:
-                fields |= {"apiVersion": SCALAR, "kind": SCALAR, "metadata": METADATA}
+                fields |= {"apiVersion": SCALAR, "kind": SCALAR, "metadata": shape_of_metadata()}
             return Shape("struct", fields_of=lambda: fields, is_atomic=is_atomic)
         return Shape("map", element=UNTYPED, is_atomic=is_atomic)
     return SCALAR if node.types else UNTYPED

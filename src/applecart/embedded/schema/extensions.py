@@ -12,15 +12,9 @@ from applecart.embedded.field_errors import FieldError, required
 from applecart.embedded.kinds.metadata import validate_metadata
 from applecart.embedded.kinds.names import label_1035_problems, path_segment_problems
 from applecart.embedded.schema.node import Node
+from applecart.embedded.structure.types import OBJECT_META, struct_of
 
 MIXED_CASE = "may have mixed case, but should otherwise match: "
-META_NAMES = frozenset(
-    (
-        *("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation"),
-        *("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations"),
-        *("ownerReferences", "finalizers", "managedFields"),
-    )
-)
 
 
 class _Owner(msgspec.Struct, rename="camel"):
@@ -81,7 +75,7 @@ def prune_metadata(node: Node | None, value: Any, path: str = "") -> list[str]:
     if type(value) is dict:
         meta = value.get("metadata")
         if node.is_embedded and type(meta) is dict:
-            gone = [name for name in meta if name not in META_NAMES]
+            gone = [name for name in meta if name not in struct_of(OBJECT_META).fields]
             found += [f"{path}.metadata.{name}" for name in gone]
             for name in gone:
                 del meta[name]

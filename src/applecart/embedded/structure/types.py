@@ -28,6 +28,7 @@ _SCALARS: dict[str, Form] = {
     "uint8": "int",
     "float64": "float",
 }
+OBJECT_META = "meta/v1.ObjectMeta"
 SPECIALS = frozenset(
     {
         "meta/v1.FieldsV1",
@@ -134,7 +135,7 @@ def struct_name(api_version: str, kind: str) -> str | None:
     return found
 
 
-def kind_names() -> tuple[tuple[str, str], ...]:
+def built_in_kinds() -> tuple[tuple[str, str], ...]:
     """Every apiVersion and kind of the table, without those that all groups share."""
     return tuple((version, kind) for version, _, kind in (key.rpartition("/") for key in _file()["kinds"]))
 
@@ -174,8 +175,6 @@ def _shown(element: ValueType) -> str:
     return f"*{element.go}" if element.is_pointer else element.go
 
 
-__all__ = ["StructType", "built_in_kinds", "shape_of", "type_of"]
-
 _SCALAR_SPECIALS = {"meta/v1.Time", "meta/v1.MicroTime", "resource.Quantity", "intstr.IntOrString"}
 
 
@@ -188,11 +187,6 @@ def type_of(api_version: str, kind: str) -> StructType | None:
 def all_structs() -> tuple[StructType, ...]:
     """Every struct of the table."""
     return tuple(map(struct_of, _file()["structs"]))
-
-
-def built_in_kinds() -> tuple[tuple[str, str], ...]:
-    """Every apiVersion and kind that has a type."""
-    return kind_names()
 
 
 def shape_of(api_version: str, kind: str) -> Shape:
@@ -250,6 +244,11 @@ def _shape(type: ValueType | None) -> Shape:
     if type.form == "special":
         return SCALAR if type.name in _SCALAR_SPECIALS else UNTYPED
     return SCALAR
+
+
+def shape_of_metadata() -> Shape:
+    """What every object has, custom ones too."""
+    return _struct_shape(OBJECT_META)
 
 
 def _as_field(shape: Shape, *, is_atomic: bool, is_replaced: bool) -> Shape:

@@ -65,4 +65,4 @@ def test_questions_are_never_stored() -> None:
 
 def test_fields_are_those_that_are_named() -> None:
     for strategy in STRATEGIES.values():
-        assert strategy.fields({"metadata": {"name": "a"}}).keys() == strategy.field_names()
+        assert strategy.fields({"metadata": {"name": "a"}}).keys() == strategy.field_names

@@ -63,4 +63,4 @@ def test_a_frozen_secret_may_change_its_labels_only() -> None:
 
 def test_secrets_are_selected_by_type() -> None:
     assert SecretStrategy().fields(decoded(core("Secret"))) == {"type": "Opaque"}
-    assert SecretStrategy().field_names() == {"type"}
+    assert SecretStrategy().field_names == {"type"}

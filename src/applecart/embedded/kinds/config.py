@@ -15,7 +15,6 @@ DATA_MAX_BYTES = 1024 * 1024
 TOKEN_TYPE = "kubernetes.io/service-account-token"
 ACCOUNT_ANNOTATION = "kubernetes.io/service-account.name"
 FROZEN_SAID = "field is immutable when `immutable` is set"
-_FIELDS = frozenset({"type"})
 # Secret types whose value must be a JSON object, by the key that holds it.
 _JSON_KEYS = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigjson": ".dockerconfigjson"}
 _Check = Callable[[Document, dict[str, "str | None"], list[FieldError]], None]
@@ -58,9 +57,6 @@ class SecretStrategy(Strategy):
 
     def fields(self, obj: Document) -> dict[str, str]:
         return {"type": obj.get("type") or ""}
-
-    def field_names(self) -> frozenset[str]:
-        return _FIELDS
 
 
 def decoded_size_bytes(value: str | None) -> int:

@@ -9,9 +9,12 @@ from applecart.embedded.field_errors import FieldError, invalid, required
 from applecart.embedded.kinds.metadata import IMMUTABLE
 from applecart.embedded.kinds.names import path_segment_problems, qualified_name_problems, size_bytes, subdomain_problems
 from applecart.embedded.kinds.strategy import Document, Strategy
+from applecart.embedded.structure.types import struct_of
+from applecart.embedded.structure.walk import zero_struct
 
 TEXT_MAX_BYTES = 128  # of an instance, an action, a reason
 NOTE_MAX_BYTES = 1024
+CORE, NEW = "core/v1.Event", "events/v1.Event"  # as the published types name the two views
 _TO_EVENTS = {
     "involvedObject": "regarding",
     "message": "note",
@@ -22,48 +25,15 @@ _TO_EVENTS = {
     "reportingComponent": "reportingController",
 }
 _TO_CORE = {name: core for core, name in _TO_EVENTS.items()}
-_ALWAYS_CORE: dict[str, Any] = {
-    "involvedObject": {},
-    "source": {},
-    "firstTimestamp": None,
-    "lastTimestamp": None,
-    "eventTime": None,
-    "reportingComponent": "",
-    "reportingInstance": "",
-}
-_ALWAYS_EVENTS: dict[str, Any] = {
-    "eventTime": None,
-    "regarding": {},
-    "deprecatedSource": {},
-    "deprecatedFirstTimestamp": None,
-    "deprecatedLastTimestamp": None,
-}
 _OBJECT_FIELDS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-_FIXED = (
-    "involvedObject",
-    "reason",
-    "message",
-    "source",
-    "firstTimestamp",
-    "lastTimestamp",
-    "count",
-    "type",
-    "eventTime",
-    "action",
-    "related",
-    "reportingComponent",
-    "reportingInstance",
-)
+_MAY_CHANGE = ("apiVersion", "kind", "metadata", "series")
 
 
 def as_core_event(event: Document) -> Document:
     """An event of `events.k8s.io/v1` in the form of `v1`."""
     core = {_TO_CORE.get(name, name): value for name, value in event.items()}
     core["apiVersion"] = "v1"
-    for name, value in _ALWAYS_CORE.items():
-        if core.get(name) is None:
-            core[name] = dict(value) if isinstance(value, dict) else value
-    return core
+    return _completed(core, CORE)
 
 
 def as_events_event(core: Document) -> Document:
@@ -73,9 +43,14 @@ def as_events_event(core: Document) -> Document:
     for name in ("reportingController", "reportingInstance", "deprecatedCount"):
         if not event.get(name):
             event.pop(name, None)
-    for name, value in _ALWAYS_EVENTS.items():
+    return _completed(event, NEW)
+
+
+def _completed(event: Document, struct: str) -> Document:
+    """With the members that this view always shows."""
+    for name, value in zero_struct(struct_of(struct)).items():
         if event.get(name) is None:
-            event[name] = dict(value) if isinstance(value, dict) else value
+            event[name] = value
     return event
 
 
@@ -85,9 +60,7 @@ class EventStrategy(Strategy):
     creates_on_update = True
 
     def default(self, obj: Document) -> None:
-        for name, value in _ALWAYS_CORE.items():
-            if obj.get(name) is None:
-                obj[name] = dict(value) if isinstance(value, dict) else value
+        _completed(obj, CORE)
 
     def validate_name(self, name: str, *, is_prefix: bool) -> list[str]:
         return path_segment_problems(name, is_prefix)
@@ -106,10 +79,6 @@ class EventStrategy(Strategy):
             "type": obj.get("type") or "",
         }
 
-    def field_names(self) -> frozenset[str]:
-        names = (f"involvedObject.{name}" for name in _OBJECT_FIELDS)
-        return frozenset((*names, "reason", "reportingComponent", "source", "type"))
-
 
 class NewEventStrategy(Strategy):
     """The view of `events.k8s.io/v1`: stricter, because nothing was ever written by it without these fields."""
@@ -118,9 +87,7 @@ class NewEventStrategy(Strategy):
     validates_updates_alone = True  # older events, which lack what a new one must have, may still change
 
     def default(self, obj: Document) -> None:
-        for name, value in _ALWAYS_EVENTS.items():
-            if obj.get(name) is None:
-                obj[name] = dict(value) if isinstance(value, dict) else value
+        _completed(obj, NEW)
 
     def validate(self, obj: Document) -> list[FieldError]:
         event = as_core_event(obj)
@@ -141,7 +108,7 @@ class NewEventStrategy(Strategy):
         errors = _validate(event, "reportingController")
         if event.get("series") != was.get("series"):
             errors += _series_errors(event)
-        for name in _FIXED:
+        for name in [name for name in struct_of(CORE).fields if name not in _MAY_CHANGE]:
             if (event.get(name) or None) != (was.get(name) or None):
                 shown = "reportingController" if name == "reportingComponent" else name
                 errors.append(invalid(shown, event.get(name), IMMUTABLE))
@@ -155,10 +122,6 @@ class NewEventStrategy(Strategy):
             "reportingController": obj.get("reportingController") or "",
             "type": obj.get("type") or "",
         }
-
-    def field_names(self) -> frozenset[str]:
-        names = (f"regarding.{name}" for name in _OBJECT_FIELDS)
-        return frozenset((*names, "reason", "reportingController", "type"))
 
 
 def _series_errors(event: Document) -> list[FieldError]:

@@ -9,7 +9,6 @@ from applecart.embedded.kinds.strategy import Document, Strategy, keep
 
 FINALIZER = "kubernetes"
 NAME_LABEL = "kubernetes.io/metadata.name"
-_FIELDS = frozenset({"status.phase"})
 
 
 class NamespaceStrategy(Strategy):
@@ -65,9 +64,6 @@ class NamespaceStrategy(Strategy):
 
     def fields(self, obj: Document) -> dict[str, str]:
         return {"status.phase": (obj.get("status") or {}).get("phase") or ""}
-
-    def field_names(self) -> frozenset[str]:
-        return _FIELDS
 
 
 def _finalizer_errors(finalizers: Sequence[str], at: str) -> list[FieldError]:

@@ -13,22 +13,12 @@ from applecart.embedded.kinds.pod_defaults import default_amounts
 from applecart.embedded.kinds.pod_spec import EFFECTS
 from applecart.embedded.kinds.resources import amount_of
 from applecart.embedded.kinds.strategy import Document, Strategy, keep
+from applecart.embedded.structure.types import struct_of
+from applecart.embedded.structure.walk import zero_struct
 
 FIXED_CIDR_SAID = 'node updates may not change podCIDR except from "" to valid'
 FIXED_PROVIDER_SAID = 'node updates may not change providerID except from "" to valid'
-_INFO = (
-    "machineID",
-    "systemUUID",
-    "bootID",
-    "kernelVersion",
-    "osImage",
-    "containerRuntimeVersion",
-    "kubeletVersion",
-    "kubeProxyVersion",
-    "operatingSystem",
-    "architecture",
-)
-_FIELDS = frozenset({"spec.unschedulable"})
+_INFO = struct_of("core/v1.NodeSystemInfo")
 _CANDIDACY = ("strategy", "preferredHolder")  # of an election by the server, which is off everywhere by default
 
 
@@ -47,9 +37,7 @@ class NodeStrategy(Strategy):
         default_amounts(status.get("allocatable"))
         endpoint = status.setdefault("daemonEndpoints", {}).setdefault("kubeletEndpoint", {})
         endpoint.setdefault("Port", 0)
-        info = status.setdefault("nodeInfo", {})
-        for name in _INFO:
-            info.setdefault(name, "")
+        status["nodeInfo"] = {**zero_struct(_INFO), **status.get("nodeInfo", {})}
 
     def prepare_create(self, obj: Document) -> None:
         """An agent registers its Node with a status. Nothing may land there before the Node was seen ready."""
@@ -84,9 +72,6 @@ class NodeStrategy(Strategy):
 
     def fields(self, obj: Document) -> dict[str, str]:
         return {"spec.unschedulable": "true" if (obj.get("spec") or {}).get("unschedulable") else "false"}
-
-    def field_names(self) -> frozenset[str]:
-        return _FIELDS
 
 
 def _validate_taints(taints: list[dict[str, Any]], errors: list[FieldError]) -> None:

@@ -17,19 +17,6 @@ from applecart.embedded.kinds.strategy import Document, Strategy, keep
 
 FINISHED = ("Succeeded", "Failed")
 GATED_SAID = "Scheduling is blocked due to non-empty scheduling gates"
-_FIELDS = frozenset(
-    {
-        "spec.hostNetwork",
-        "spec.nodeName",
-        "spec.restartPolicy",
-        "spec.schedulerName",
-        "spec.serviceAccountName",
-        "status.nominatedNodeName",
-        "status.phase",
-        "status.podIP",
-        "status.podIPs",
-    }
-)
 HOSTNAME_ADVICE = "this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended"
 NULL_SELECTOR = "a null labelSelector results in matching no pod"
 # Labels of Nodes that newer ones replaced; a selector by an old one finds nothing on newer Nodes.
@@ -116,9 +103,6 @@ class PodStrategy(Strategy):
             "status.podIPs": "",  # may be asked for, never matches
             "status.nominatedNodeName": status.get("nominatedNodeName") or "",
         }
-
-    def field_names(self) -> frozenset[str]:
-        return _FIELDS
 
     def grace_period_s(self, obj: Document, asked: int | None) -> int:
         """Nobody has to confirm the end of what no node runs."""

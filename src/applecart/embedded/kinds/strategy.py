@@ -5,6 +5,7 @@ rest. A strategy works on plain JSON documents and changes only the new one, in 
 pure decision.
 """
 
+from functools import cached_property
 from typing import Any
 
 from applecart.embedded.field_errors import FieldError
@@ -95,9 +96,10 @@ class Strategy:
         """What field selectors may ask for, beyond metadata.name and metadata.namespace."""
         return {}
 
+    @cached_property
     def field_names(self) -> frozenset[str]:
-        """The names of `fields`; any other selector is refused."""
-        return frozenset()
+        """The names of `fields`, which no object lacks; any other selector is refused."""
+        return frozenset(self.fields({}))
 
     def grace_period_s(self, obj: Document, asked: int | None) -> int:
         """How long a graceful deletion waits."""

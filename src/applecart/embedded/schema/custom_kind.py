@@ -70,9 +70,6 @@ class CustomStrategy(Strategy):
     def fields(self, obj: Document) -> dict[str, str]:
         return {path: _text_at(obj, path) for path in self._selectable}
 
-    def field_names(self) -> frozenset[str]:
-        return frozenset(self._selectable)
-
     def _scale_errors(self, obj: Document) -> list[FieldError]:
         return spec_errors(obj, self.scale) + status_errors(obj, self.scale) if self.scale else []
 

@@ -79,7 +79,7 @@ class Selection:
     def __init__(self, kind: Kind, namespace: str | None, query: Mapping[str, str]) -> None:
         self._labels = label_selector(query.get("labelSelector", ""))
         fields = parse_field_selector(query.get("fieldSelector", ""))
-        known = {NAME, *([NAMESPACE] if kind.resource.namespaced or not kind.is_custom else []), *kind.strategy.field_names()}
+        known = {NAME, *([NAMESPACE] if kind.resource.namespaced or not kind.is_custom else []), *kind.strategy.field_names}
         refuse_unknown_fields(fields, lambda name: unsupported(kind, name), known)
         wanted_namespace = fields.wanted(NAMESPACE)
         self.namespace = namespace if namespace is not None else wanted_namespace
@@ -243,6 +243,6 @@ def _compacted(options: ListOptions) -> Refusal:
 def unsupported(kind: Kind, name: str) -> Refusal:
     if kind.is_custom:
         return bad_request(f"field label not supported: {name}")
-    if kind.strategy.field_names():
+    if kind.strategy.field_names:
         return bad_request(f"field label not supported: {name}")
     return bad_request(f'"{name}" is not a known field selector: only "{NAME}", "{NAMESPACE}"')

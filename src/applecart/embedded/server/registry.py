@@ -85,7 +85,7 @@ class Registry:
     def take_in(self, label: str, value: bytes) -> tuple[bytes, Traits]:
         """An object that was stored earlier, as it is served today, and its traits."""
         kind = self._stored.get(label)
-        if kind is None or (not kind.is_custom and not kind.strategy.field_names()):
+        if kind is None or (not kind.is_custom and not kind.strategy.field_names):
             return value, peek(value)
         document = msgspec.json.decode(value)
         if kind.is_custom and renew(kind, document):

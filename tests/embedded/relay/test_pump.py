@@ -13,7 +13,7 @@ from multidict import MultiDict
 
 from applecart.clock import run_virtual
 from applecart.embedded.relay.pump import FROM_AGENT, FROM_CLIENT, LOST, V4, V5, channel_of, lost_frame, offered_protocols, pump
-from applecart.embedded.relay.streams import read_stream_options
+from applecart.embedded.relay.streams import agent_query
 from tests.virtual_time import elapse
 
 
@@ -60,13 +60,12 @@ def test_a_lost_command_ends_as_kubectl_reads_it() -> None:
 def test_the_agent_is_asked_under_the_names_of_a_kubelet(
     action: str, query: list[tuple[str, str]], expected: list[tuple[str, str]]
 ) -> None:
-    assert list(read_stream_options(action, MultiDict(query)).agent_query) == expected
+    assert list(agent_query(action, MultiDict(query))) == expected
 
 
 @given(st.lists(st.tuples(st.sampled_from(["command", "stdin", "stdout", "tty", "container", "?"]), st.text())))
 def test_the_words_of_a_command_keep_their_order_and_their_letters(query: list[tuple[str, str]]) -> None:
-    options = read_stream_options("exec", MultiDict(query))
-    words = [value for name, value in options.agent_query if name == "command"]
+    words = [value for name, value in agent_query("exec", MultiDict(query)) if name == "command"]
     assert words == [value for name, value in query if name == "command"]
 
 

@@ -26,16 +26,11 @@ EXEC, ATTACH = "exec", "attach"
 STREAMS = (("stderr", "error"), ("stdin", "input"), ("stdout", "output"), ("tty", "tty"))
 
 
-class StreamOptions(msgspec.Struct, frozen=True):
-    container: str
-    agent_query: tuple[tuple[str, str], ...]
-
-
-def read_stream_options(action: str, query: MultiMapping[str]) -> StreamOptions:
+def agent_query(action: str, query: MultiMapping[str]) -> tuple[tuple[str, str], ...]:
     """Nothing here can be wrong: the agent judges what to make of the command and of no streams at all."""
     command = query.getall("command", []) if action == EXEC else []
     streams = [(theirs, "1") for ours, theirs in STREAMS if is_true(query.get(ours))]
-    return StreamOptions(query.get("container", ""), (*(("command", word) for word in command), *streams))
+    return (*(("command", word) for word in command), *streams)
 
 
 NO_COMMON_PROTOCOL = "unable to negotiate protocol"  # a kubelet's last word, after everything else is as it should be
@@ -116,30 +111,15 @@ def _target(core: Core, user: User, asked: Attributes, method: str, query: Multi
         raise method_not_allowed()
     if asked.verb != "create":
         # A WebSocket begins with GET, and who may only read must not run commands.
-        core.authorizer.check(user, _as_create(asked))
-    options = read_stream_options(asked.subresource, query)
+        core.authorizer.check(user, msgspec.structs.replace(asked, verb="create"))
     key = Key(asked.namespace, asked.name)
     pod = find_pod(core, key)
-    container = container_of(pod, options.container)
+    container = container_of(pod, query.get("container", ""))
     node_name = pod["spec"].get("nodeName")
     if not node_name:
         raise bad_request(f"pod {key.name} does not have a host assigned")
     path = f"/{asked.subresource}/{key.namespace}/{key.name}/{container}"
-    return _Target(agent_of(find_node(core, node_name)), path, options.agent_query)
-
-
-def _as_create(asked: Attributes) -> Attributes:
-    return Attributes(
-        verb="create",
-        path=asked.path,
-        is_resource=True,
-        group=asked.group,
-        version=asked.version,
-        resource=asked.resource,
-        subresource=asked.subresource,
-        namespace=asked.namespace,
-        name=asked.name,
-    )
+    return _Target(agent_of(find_node(core, node_name)), path, agent_query(asked.subresource, query))
 
 
 def _protocols(raw: web.BaseRequest) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from applecart.embedded.kinds.builtin import BuiltIn, built_ins
+from applecart.embedded.kinds.builtin import builtin_kinds
+from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.metadata import validate_metadata, validate_metadata_update
 from applecart.embedded.kinds.pod import PodStrategy
 from applecart.embedded.kinds.pod_admission import admit_priority, admit_runtime_class
@@ -44,7 +45,7 @@ def rbac(kind: str, name: str = "thing", **members: Any) -> dict[str, Any]:
 
 UID = "11111111-2222-3333-4444-555555555555"
 CREATED_AT = "2026-01-02T03:04:05Z"
-ENTRIES: dict[tuple[str, str], BuiltIn] = {(entry.resource.api_version, entry.resource.kind): entry for entry in built_ins()}
+ENTRIES: dict[tuple[str, str], Kind] = {(entry.resource.api_version, entry.resource.kind): entry for entry in builtin_kinds()}
 
 
 class Objects:
@@ -65,7 +66,7 @@ class Objects:
         return 0
 
 
-def entry_of(document: dict[str, Any]) -> BuiltIn:
+def entry_of(document: dict[str, Any]) -> Kind:
     return ENTRIES[document["apiVersion"], document["kind"]]
 
 
@@ -96,7 +97,7 @@ def created(document: dict[str, Any], namespace: str, objects: Objects | None = 
         admit_priority(obj, reader)
     errors = _metadata_errors(entry, meta) + entry.strategy.validate(obj)
     if errors:
-        raise invalid(entry.storage or entry.resource, meta.get("name") or "", errors)
+        raise invalid(entry.storage, meta.get("name") or "", errors)
     return obj
 
 
@@ -121,11 +122,11 @@ def updated(document: dict[str, Any], old: dict[str, Any], subresource: str = ""
     checked = [] if subresource else _metadata_errors(entry, meta)
     errors = validate_metadata_update(meta, was) + checked + own
     if errors:
-        raise invalid(entry.storage or entry.resource, meta.get("name") or "", errors)
+        raise invalid(entry.storage, meta.get("name") or "", errors)
     return obj
 
 
-def _metadata_errors(entry: BuiltIn, meta: dict[str, Any]) -> list[Any]:
+def _metadata_errors(entry: Kind, meta: dict[str, Any]) -> list[Any]:
     return validate_metadata(meta, namespaced=entry.resource.namespaced, name_problems=entry.strategy.validate_name)
 
 

@@ -1,11 +1,11 @@
 """The list of built-in kinds: complete, consistent, and with behaviour where the handlers ask for it."""
 
-from applecart.embedded.kinds.builtin import VIRTUAL_KINDS, built_ins, builtin_kinds
+from applecart.embedded.kinds.builtin import VIRTUAL_KINDS, builtin_kinds
 from applecart.embedded.kinds.strategy import Strategy
 from tests.embedded.kinds.documents import created
 from tests.embedded.kinds.kind_cases import new_event
 
-ENTRIES = {entry.resource.label: entry for entry in built_ins()}
+ENTRIES = {entry.resource.label: entry for entry in builtin_kinds()}
 STRATEGIES: dict[str, Strategy] = {label: entry.strategy for label, entry in ENTRIES.items()}
 
 

@@ -16,12 +16,12 @@ from applecart.embedded.auth.token_keys import TokenKeys
 from applecart.embedded.kinds.disruption import (
     DISRUPTED_MAX,
     charged_budget,
-    check_preconditions,
     delete_options,
     ignores_budgets,
     mark_evicted,
 )
 from applecart.embedded.refusals import Refusal
+from applecart.embedded.server.deletion import DeleteOptions, refuse_unmet
 from applecart.embedded.server.server import running_api
 from applecart.embedded.store.log import MemoryLog
 from applecart.kube.client import Client
@@ -29,7 +29,7 @@ from applecart.kube.codec import encode_object
 from applecart.kube.patch import Merge, Strategic
 from applecart.kube.paths import object_path
 from applecart.kube.transport import Request
-from tests.embedded.kinds.documents import pod
+from tests.embedded.kinds.documents import ENTRIES, pod
 
 KEYS = TokenKeys(ec.generate_private_key(ec.SECP256R1()))
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -78,16 +78,17 @@ def test_an_evicted_pod_says_why_it_goes() -> None:
 
 
 def test_an_eviction_of_an_earlier_pod_is_a_conflict() -> None:
-    obj = pod(meta={"uid": "u2", "resourceVersion": "7"})
-    check_preconditions(obj, {"preconditions": {"uid": "u2", "resourceVersion": "7"}})
-    with pytest.raises(Refusal) as caught:
-        check_preconditions(obj, {"preconditions": {"uid": "u1"}})
-    assert caught.value.message == (
+    obj, kind = pod(meta={"uid": "u2", "resourceVersion": "7"}), ENTRIES["v1", "Pod"]
+    assert refuse_unmet(kind, obj, DeleteOptions(uid="u2", resource_version="7")) is None
+    refusal = refuse_unmet(kind, obj, DeleteOptions(uid="u1"))
+    assert refusal is not None
+    assert refusal.message == (
         'Operation cannot be fulfilled on Pod "runner": the UID in the precondition (u1) does not match the UID in record '
         "(u2). The object might have been deleted and then recreated"
     )
-    with pytest.raises(Refusal, match="the ResourceVersion in the precondition"):
-        check_preconditions(obj, {"preconditions": {"uid": "u2", "resourceVersion": "6"}})
+    refusal = refuse_unmet(kind, obj, DeleteOptions(uid="u2", resource_version="6"))
+    assert refusal is not None
+    assert "the ResourceVersion in the precondition" in refusal.message
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Succeeded", "Failed"])

@@ -13,7 +13,7 @@ import pytest
 
 from applecart.api.quantity import parse_quantity
 from applecart.embedded.kinds.binding import bind, validate_binding
-from applecart.embedded.kinds.builtin import VIRTUAL_KINDS, built_ins
+from applecart.embedded.kinds.builtin import VIRTUAL_KINDS, builtin_kinds
 from applecart.embedded.kinds.pod import PodStrategy
 from applecart.embedded.refusals import Refusal
 from tests.embedded.kinds import kind_cases, pod_cases
@@ -181,11 +181,11 @@ def bound(obj: dict[str, Any], binding: dict[str, Any]) -> tuple[dict[str, Any],
 def test_the_kinds_are_listed_as_a_real_server_lists_them(api: Api) -> None:
     """Names, verbs and subresources; the real server has more of both, which nobody needs here."""
     listed: dict[tuple[str, str], dict[str, Any]] = {}
-    served = [entry.resource for entry in built_ins()] + list(VIRTUAL_KINDS)
+    served = [entry.resource for entry in builtin_kinds()] + list(VIRTUAL_KINDS)
     for version in {resource.api_version for resource in served}:
         _code, answer = api.call("GET", f"/apis/{version}" if "/" in version else f"/api/{version}")
         listed |= {(version, one["name"]): one for one in answer["resources"]}
-    for entry in built_ins():
+    for entry in builtin_kinds():
         resource = entry.resource
         real = listed[resource.api_version, resource.plural]
         assert (real["kind"], real["namespaced"], tuple(real["verbs"])) == (resource.kind, resource.namespaced, entry.verbs)

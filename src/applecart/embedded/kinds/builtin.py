@@ -4,8 +4,6 @@ A kind is here only when somebody reconciles it or reads it; a kind that nobody 
 are questions are created, answered and never stored.
 """
 
-from typing import NamedTuple
-
 from applecart.api.meta import Resource
 from applecart.embedded.kinds.classes import PriorityClassStrategy, RuntimeClassStrategy
 from applecart.embedded.kinds.config import ConfigMapStrategy, SecretStrategy
@@ -18,6 +16,8 @@ from applecart.embedded.kinds.pod import PodStrategy
 from applecart.embedded.kinds.rbac import BindingStrategy, RoleStrategy, ServiceAccountStrategy
 from applecart.embedded.kinds.service import ServiceStrategy
 from applecart.embedded.kinds.strategy import Strategy
+from applecart.embedded.structure.types import shape_of
+from applecart.embedded.tables.built_in import table_of
 
 RBAC = "rbac.authorization.k8s.io"
 _CREATE = ("create",)
@@ -26,35 +26,41 @@ _WITHOUT_COLLECTION = tuple(verb for verb in ALL_VERBS if verb != "deletecollect
 _TOKEN = Subresource("token", "TokenRequest", _CREATE, group="authentication.k8s.io", version="v1")
 AUTHENTICATION = "authentication.k8s.io"
 AUTHORIZATION = "authorization.k8s.io"
-TOKEN_REVIEW = Resource(AUTHENTICATION, "v1", "TokenReview", "tokenreviews", False)
-SELF_SUBJECT_REVIEW = Resource(AUTHENTICATION, "v1", "SelfSubjectReview", "selfsubjectreviews", False)
-SUBJECT_ACCESS_REVIEW = Resource(AUTHORIZATION, "v1", "SubjectAccessReview", "subjectaccessreviews", False)
-LOCAL_SUBJECT_ACCESS_REVIEW = Resource(AUTHORIZATION, "v1", "LocalSubjectAccessReview", "localsubjectaccessreviews", True)
-SELF_SUBJECT_ACCESS_REVIEW = Resource(AUTHORIZATION, "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
-SELF_SUBJECT_RULES_REVIEW = Resource(AUTHORIZATION, "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", False)
-BINDING = Resource("", "v1", "Binding", "bindings", True)
 VIRTUAL_KINDS: tuple[Resource, ...] = (
-    TOKEN_REVIEW,
-    SELF_SUBJECT_REVIEW,
-    SUBJECT_ACCESS_REVIEW,
-    LOCAL_SUBJECT_ACCESS_REVIEW,
-    SELF_SUBJECT_ACCESS_REVIEW,
-    SELF_SUBJECT_RULES_REVIEW,
-    BINDING,
+    Resource(AUTHENTICATION, "v1", "TokenReview", "tokenreviews", False),
+    Resource(AUTHENTICATION, "v1", "SelfSubjectReview", "selfsubjectreviews", False),
+    Resource(AUTHORIZATION, "v1", "SubjectAccessReview", "subjectaccessreviews", False),
+    Resource(AUTHORIZATION, "v1", "LocalSubjectAccessReview", "localsubjectaccessreviews", True),
+    Resource(AUTHORIZATION, "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False),
+    Resource(AUTHORIZATION, "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", False),
+    Resource("", "v1", "Binding", "bindings", True),
 )
 
 
-class BuiltIn(NamedTuple):
-    """One kind, before its shape and its columns are known."""
-
-    resource: Resource
-    strategy: Strategy
-    short_names: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    subresources: tuple[Subresource, ...] = ()
-    verbs: tuple[str, ...] = ALL_VERBS
-    storage: Resource | None = None
-    view: View | None = None
+def _kind(
+    resource: Resource,
+    strategy: Strategy,
+    short_names: tuple[str, ...] = (),
+    categories: tuple[str, ...] = (),
+    subresources: tuple[Subresource, ...] = (),
+    verbs: tuple[str, ...] = ALL_VERBS,
+    storage: Resource | None = None,
+    view: View | None = None,
+) -> Kind:
+    return Kind(
+        resource=resource,
+        storage=storage or resource,
+        singular=resource.kind.lower(),
+        list_kind=f"{resource.kind}List",
+        strategy=strategy,
+        shape=shape_of(resource.api_version, resource.kind),
+        table=table_of(resource.group, resource.plural),
+        verbs=verbs,
+        short_names=short_names,
+        categories=categories,
+        subresources=subresources,
+        view=view,
+    )
 
 
 def _core(kind: str, plural: str, namespaced: bool = True) -> Resource:
@@ -77,64 +83,34 @@ _NAMESPACE_SUBRESOURCES = (Subresource("finalize", "Namespace", ("update",)), _s
 _EVENTS = _core("Event", "events")
 
 
-def built_ins() -> list[BuiltIn]:
-    """In the order discovery lists them."""
+def builtin_kinds() -> list[Kind]:
+    """All that are served, in the order discovery lists them."""
+    budgets = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
+    priorities = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", False)
+    new_events = Resource("events.k8s.io", "v1", "Event", "events")
+    cluster_bindings = Resource(RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", False)
     return [
-        BuiltIn(_core("ConfigMap", "configmaps"), ConfigMapStrategy(), ("cm",)),
-        BuiltIn(_EVENTS, EventStrategy(), ("ev",)),
-        BuiltIn(
+        _kind(_core("ConfigMap", "configmaps"), ConfigMapStrategy(), ("cm",)),
+        _kind(_EVENTS, EventStrategy(), ("ev",)),
+        _kind(
             _core("Namespace", "namespaces", False),
             NamespaceStrategy(),
             ("ns",),
             subresources=_NAMESPACE_SUBRESOURCES,
             verbs=_WITHOUT_COLLECTION,
         ),
-        BuiltIn(_core("Node", "nodes", False), NodeStrategy(), ("no",), subresources=(_status("Node"),)),
-        BuiltIn(_core("Pod", "pods"), PodStrategy(), ("po",), ("all",), _POD_SUBRESOURCES),
-        BuiltIn(_core("Secret", "secrets"), SecretStrategy()),
-        BuiltIn(_core("ServiceAccount", "serviceaccounts"), ServiceAccountStrategy(), ("sa",), subresources=(_TOKEN,)),
-        BuiltIn(_core("Service", "services"), ServiceStrategy(), ("svc",), ("all",), (_status("Service"),)),
-        *_group_entries(),
-    ]
-
-
-def _group_entries() -> list[BuiltIn]:
-    budgets = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
-    priorities = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", False)
-    new_events = Resource("events.k8s.io", "v1", "Event", "events")
-    cluster_bindings = Resource(RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", False)
-    return [
-        BuiltIn(Resource("coordination.k8s.io", "v1", "Lease", "leases"), LeaseStrategy()),
-        BuiltIn(new_events, NewEventStrategy(), ("ev",), storage=_EVENTS, view=View(as_core_event, as_events_event)),
-        BuiltIn(Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", False), RuntimeClassStrategy()),
-        BuiltIn(budgets, DisruptionBudgetStrategy(), ("pdb",), subresources=(_status("PodDisruptionBudget"),)),
-        BuiltIn(cluster_bindings, BindingStrategy(namespaced=False)),
-        BuiltIn(Resource(RBAC, "v1", "ClusterRole", "clusterroles", False), RoleStrategy(namespaced=False)),
-        BuiltIn(Resource(RBAC, "v1", "RoleBinding", "rolebindings"), BindingStrategy(namespaced=True)),
-        BuiltIn(Resource(RBAC, "v1", "Role", "roles"), RoleStrategy(namespaced=True)),
-        BuiltIn(priorities, PriorityClassStrategy(), ("pc",)),
-    ]
-
-
-def builtin_kinds() -> list[Kind]:
-    """All served built-in kinds, with shapes and columns."""
-    from applecart.embedded.structure.types import shape_of
-    from applecart.embedded.tables.built_in import table_of
-
-    return [
-        Kind(
-            resource=entry.resource,
-            storage=entry.storage or entry.resource,
-            singular=entry.resource.kind.lower(),
-            list_kind=f"{entry.resource.kind}List",
-            strategy=entry.strategy,
-            shape=shape_of(entry.resource.api_version, entry.resource.kind),
-            table=table_of(entry.resource.group, entry.resource.plural),
-            verbs=entry.verbs,
-            short_names=entry.short_names,
-            categories=entry.categories,
-            subresources=entry.subresources,
-            view=entry.view,
-        )
-        for entry in built_ins()
+        _kind(_core("Node", "nodes", False), NodeStrategy(), ("no",), subresources=(_status("Node"),)),
+        _kind(_core("Pod", "pods"), PodStrategy(), ("po",), ("all",), _POD_SUBRESOURCES),
+        _kind(_core("Secret", "secrets"), SecretStrategy()),
+        _kind(_core("ServiceAccount", "serviceaccounts"), ServiceAccountStrategy(), ("sa",), subresources=(_TOKEN,)),
+        _kind(_core("Service", "services"), ServiceStrategy(), ("svc",), ("all",), (_status("Service"),)),
+        _kind(Resource("coordination.k8s.io", "v1", "Lease", "leases"), LeaseStrategy()),
+        _kind(new_events, NewEventStrategy(), ("ev",), storage=_EVENTS, view=View(as_core_event, as_events_event)),
+        _kind(Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", False), RuntimeClassStrategy()),
+        _kind(budgets, DisruptionBudgetStrategy(), ("pdb",), subresources=(_status("PodDisruptionBudget"),)),
+        _kind(cluster_bindings, BindingStrategy(namespaced=False)),
+        _kind(Resource(RBAC, "v1", "ClusterRole", "clusterroles", False), RoleStrategy(namespaced=False)),
+        _kind(Resource(RBAC, "v1", "RoleBinding", "rolebindings"), BindingStrategy(namespaced=True)),
+        _kind(Resource(RBAC, "v1", "Role", "roles"), RoleStrategy(namespaced=True)),
+        _kind(priorities, PriorityClassStrategy(), ("pc",)),
     ]

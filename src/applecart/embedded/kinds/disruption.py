@@ -16,7 +16,7 @@ from applecart.embedded.field_errors import FieldError, invalid, not_supported
 from applecart.embedded.kinds.binding import with_condition
 from applecart.embedded.kinds.names import validate_label_selector
 from applecart.embedded.kinds.strategy import Document, Strategy
-from applecart.embedded.refusals import Refusal, bad_request, conflict, forbidden
+from applecart.embedded.refusals import Refusal, bad_request, forbidden
 
 NEGATIVE = "must be greater than or equal to 0"
 PERCENT_SAID = (
@@ -36,11 +36,6 @@ CONDITION = {
     "reason": "EvictionByEvictionAPI",
     "message": "Eviction API: evicting",
 }
-_POD = Resource("", "v1", "Pod", "Pod")  # a real server names the kind here, not the resource
-_PRECONDITIONS = (
-    ("uid", "UID", "The object might have been deleted and then recreated"),
-    ("resourceVersion", "ResourceVersion", "The object might have been modified"),
-)
 
 
 class DisruptionBudgetStrategy(Strategy):
@@ -196,16 +191,6 @@ def _with_no_more_allowed(status: Document, now: datetime) -> list[Document]:
         "message": "",
     }
     return [*(one for one in conditions if one.get("type") != ALLOWED), new]
-
-
-def check_preconditions(pod: Document, options: dict[str, Any]) -> None:
-    """Raises when the Pod is another one, or another revision, than the eviction is about."""
-    wanted, meta = options.get("preconditions") or {}, pod["metadata"]
-    for field, what, why in _PRECONDITIONS:
-        expected, found = wanted.get(field), meta.get(field)
-        if expected and expected != found:
-            text = f"the {what} in the precondition ({expected}) does not match the {what} in record ({found}). {why}"
-            raise conflict(_POD, meta["name"], text)
 
 
 def mark_evicted(pod: Document, now: datetime) -> Document:

@@ -4,7 +4,7 @@ Versions differ in what they allow, never in what they mean: conversion is only 
 together with the old object, so that what a schema became stricter about does not lock up what exists.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -12,12 +12,12 @@ import msgspec
 
 from applecart.api.meta import Resource
 from applecart.embedded.field_errors import FieldError, quoted
-from applecart.embedded.kinds.kind import Kind, Subresource, Table, View
+from applecart.embedded.kinds.kind import Kind, Subresource, View
 from applecart.embedded.kinds.strategy import Document, Strategy
 from applecart.embedded.schema.compiled import CompiledSchema
 from applecart.embedded.schema.scale import ScalePaths, scale_paths, spec_errors, status_errors
+from applecart.embedded.tables.printer_columns import table_of_columns
 
-TableOf = Callable[[Sequence[dict[str, Any]]], Table]
 SCALE = Subresource("scale", "Scale", group="autoscaling", version="v1")
 
 
@@ -74,12 +74,8 @@ class CustomStrategy(Strategy):
         return spec_errors(obj, self.scale) + status_errors(obj, self.scale) if self.scale else []
 
 
-def custom_kinds(crd: Document, table_of: TableOf | None = None) -> list[Kind]:
+def custom_kinds(crd: Document) -> list[Kind]:
     """One kind per served version; a definition without any has none."""
-    if table_of is None:
-        from applecart.embedded.tables.printer_columns import table_of_columns
-
-        table_of = table_of_columns
     spec = crd["spec"]
     versions = [version for version in spec.get("versions") or () if version.get("served")]
     stored = next((version for version in spec.get("versions") or () if version.get("storage")), None)
@@ -87,7 +83,7 @@ def custom_kinds(crd: Document, table_of: TableOf | None = None) -> list[Kind]:
         return []
     storage = _resource(spec, stored)
     schemas = compiled_schemas(crd)
-    return [_kind(crd, version, storage, schemas, table_of) for version in versions]
+    return [_kind(crd, version, storage, schemas) for version in versions]
 
 
 def compiled_schemas(crd: Document) -> Mapping[str, CompiledSchema]:
@@ -101,9 +97,7 @@ def _compiled(versions: bytes) -> Mapping[str, CompiledSchema]:
     return {one["name"]: CompiledSchema(_schema(one)) for one in used}
 
 
-def _kind(
-    crd: Document, version: Document, storage: Resource, schemas: Mapping[str, CompiledSchema], table_of: TableOf
-) -> Kind:
+def _kind(crd: Document, version: Document, storage: Resource, schemas: Mapping[str, CompiledSchema]) -> Kind:
     spec = crd["spec"]
     names = (crd.get("status") or {}).get("acceptedNames") or spec["names"]
     resource = _resource(spec, version)
@@ -125,7 +119,7 @@ def _kind(
         list_kind=names.get("listKind") or f"{resource.kind}List",
         strategy=strategy,
         shape=schema.shape,
-        table=table_of(version.get("additionalPrinterColumns") or []),
+        table=table_of_columns(version.get("additionalPrinterColumns") or []),
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
         subresources=subresources,

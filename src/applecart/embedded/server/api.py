@@ -81,8 +81,8 @@ class Api:
             raise too_large(SMALL_BODY_BYTES)
         if not attributes.is_resource:
             return self._pages.answer(request) or not_found_page()
-        if _virtual_of(attributes):
-            return await self._virtual(request, attributes)
+        if virtual := _virtual_of(attributes):
+            return await self._virtual(request, attributes, virtual)
         kind = self.core.registry.find(attributes.group, attributes.version, attributes.resource)
         if kind is None and any(one.resource.group == attributes.group for one in self._agents.kinds):
             return await self._agents.computed(request, attributes)
@@ -173,7 +173,7 @@ class Api:
                 return await subresources.change_scale(core, request, kind, key, kind.scale)
         raise no_such_resource()
 
-    async def _virtual(self, request: ApiRequest, asked: Attributes) -> Answer:
+    async def _virtual(self, request: ApiRequest, asked: Attributes, kind: Resource) -> Answer:
         if request.method != "POST" or asked.name:
             raise method_not_allowed()
         if asked.resource == "bindings":
@@ -182,7 +182,7 @@ class Api:
             binding = read_virtual(request, "v1", "Binding", asked.namespace)
             key = Key(asked.namespace, str(binding["metadata"].get("name", "")))
             return await subresources.bind(self.core, request, pods, key, binding)
-        return answer_review(self.core, self._identity, request, asked.resource, asked.namespace)
+        return answer_review(self.core, self._identity, request, kind, asked.namespace)
 
 
 def _virtual_of(asked: Attributes) -> Resource | None:

@@ -4,15 +4,12 @@ A review is answered and never stored. The others change an object without showi
 is bound or evicted, and a custom object is told how many replicas are wanted, by somebody who knows nothing else of it.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from applecart.api.meta import Key
+from applecart.api.meta import Key, Resource
 from applecart.embedded.auth import token_request
 from applecart.embedded.auth.authenticate import BearerTokens
 from applecart.embedded.auth.reviews import (
-    AUTHENTICATION,
-    AUTHORIZATION,
     local_subject_access_review,
     self_subject_access_review,
     self_subject_review,
@@ -67,31 +64,24 @@ class Identity:
     accounts: ServiceAccountTokens
 
 
-def answer_review(core: Core, identity: Identity, request: ApiRequest, plural: str, namespace: str) -> Answer:
+def answer_review(core: Core, identity: Identity, request: ApiRequest, asked: Resource, namespace: str) -> Answer:
     """POST of one of the review kinds."""
     user, authorizer = request.user, core.authorizer
-    answers: dict[str, tuple[str, str, Callable[[Document], Document]]] = {
-        "tokenreviews": (AUTHENTICATION, "TokenReview", lambda d: token_review(d, identity.bearer)),
-        "selfsubjectreviews": (AUTHENTICATION, "SelfSubjectReview", lambda d: self_subject_review(user, core.clock)),
-        "subjectaccessreviews": (AUTHORIZATION, "SubjectAccessReview", lambda d: subject_access_review(d, authorizer)),
-        "localsubjectaccessreviews": (
-            AUTHORIZATION,
-            "LocalSubjectAccessReview",
-            lambda d: local_subject_access_review(d, namespace, authorizer),
-        ),
-        "selfsubjectaccessreviews": (
-            AUTHORIZATION,
-            "SelfSubjectAccessReview",
-            lambda d: self_subject_access_review(d, user, authorizer),
-        ),
-        "selfsubjectrulesreviews": (
-            AUTHORIZATION,
-            "SelfSubjectRulesReview",
-            lambda d: self_subject_rules_review(d, user, authorizer),
-        ),
-    }
-    api_version, kind, answer = answers[plural]
-    return sent(answer(read_virtual(request, api_version, kind, namespace)), request.accept, 201)
+    review = read_virtual(request, asked.api_version, asked.kind, namespace)
+    match asked.kind:
+        case "TokenReview":
+            answer = token_review(review, identity.bearer)
+        case "SelfSubjectReview":
+            answer = self_subject_review(user, core.clock)
+        case "SubjectAccessReview":
+            answer = subject_access_review(review, authorizer)
+        case "LocalSubjectAccessReview":
+            answer = local_subject_access_review(review, namespace, authorizer)
+        case "SelfSubjectAccessReview":
+            answer = self_subject_access_review(review, user, authorizer)
+        case _:
+            answer = self_subject_rules_review(review, user, authorizer)
+    return sent(answer, request.accept, 201)
 
 
 def issue_token(core: Core, identity: Identity, request: ApiRequest, kind: Kind, namespace: str, name: str) -> Answer:
@@ -151,7 +141,8 @@ async def evict(core: Core, request: ApiRequest, kind: Kind, key: Key, eviction:
     # Nothing waits from here to the write: two evictions never spend the same disruption.
     charged = None if disruption.ignores_budgets(pod) else _charged(core, budgets, pod)
     if not wanted.is_dry_run:
-        disruption.check_preconditions(pod, options)
+        if refusal := deletion.refuse_unmet(kind, pod, wanted):
+            raise refusal
         if charged is not None:
             gate.amend(core, admitted, charged, budgets)
         if _is_running(pod):

@@ -9,7 +9,6 @@ from typing import Any
 from applecart.embedded.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from applecart.embedded.kinds.names import label_value_problems, qualified_name_problems
 from applecart.embedded.kinds.pod_admission import NOT_READY
-from applecart.embedded.kinds.pod_defaults import default_amounts
 from applecart.embedded.kinds.pod_spec import EFFECTS
 from applecart.embedded.kinds.resources import amount_of
 from applecart.embedded.kinds.strategy import Document, Strategy, keep
@@ -31,10 +30,8 @@ class NodeStrategy(Strategy):
         if spec.get("podCIDR") and not spec.get("podCIDRs"):
             spec["podCIDRs"] = [spec["podCIDR"]]
         status = obj.setdefault("status", {})
-        default_amounts(status.get("capacity"))
         if status.get("allocatable") is None and status.get("capacity"):
             status["allocatable"] = dict(status["capacity"])
-        default_amounts(status.get("allocatable"))
         endpoint = status.setdefault("daemonEndpoints", {}).setdefault("kubeletEndpoint", {})
         endpoint.setdefault("Port", 0)
         status["nodeInfo"] = {**zero_struct(_INFO), **status.get("nodeInfo", {})}

@@ -5,7 +5,7 @@ Beside what is refused there is advice: warnings about a Pod that is valid but h
 
 from typing import Any
 
-from applecart.api.quantity import BadQuantity, quantity_of
+from applecart.api.quantity import quantity_of
 from applecart.embedded.field_errors import FieldError, quoted
 from applecart.embedded.kinds.names import label_problems
 from applecart.embedded.kinds.pod_admission import tolerate_lost_node
@@ -166,7 +166,7 @@ def _container_warnings(container: dict[str, Any], at: str) -> list[str]:
     for name in _BYTES:
         for side in ("limits", "requests"):
             text = (resources.get(side) or {}).get(name)
-            if text is not None and _is_fraction(text):
+            if text is not None and not quantity_of(text).is_whole:
                 said = f"fractional byte value {quoted(str(text))} is invalid, must be an integer"
                 warnings.append(f"{at}.resources.{side}[{name}]: {said}")
     seen: set[str] = set()
@@ -179,10 +179,3 @@ def _container_warnings(container: dict[str, Any], at: str) -> list[str]:
             warnings.append(f"{at}.env[{index}]: {said}")
         seen.add(name)
     return warnings
-
-
-def _is_fraction(text: Any) -> bool:
-    try:
-        return not quantity_of(text).is_whole
-    except BadQuantity:
-        return False

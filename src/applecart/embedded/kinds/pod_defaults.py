@@ -6,7 +6,6 @@ Runs on every Pod that is decoded, so it must be cheap and must change nothing i
 import re
 from typing import Any
 
-from applecart.api.quantity import BadQuantity, quantity_of
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.remembered import remembered
 
@@ -59,33 +58,7 @@ def default_pod(pod: Document) -> None:
         spec["schedulerName"] = "default-scheduler"
     if spec.get("enableServiceLinks") is None:
         spec["enableServiceLinks"] = True
-    if "overhead" in spec:
-        default_amounts(spec["overhead"])
     _default_addresses(pod.setdefault("status", {}))
-
-
-def default_amounts(amounts: dict[str, Any] | None) -> None:
-    """Amounts of resources are kept in thousandths, in their one spelling. What is no quantity is left to validation."""
-    for name, value in (amounts or {}).items():
-        try:
-            text = quantity_of(value).in_milli
-        except BadQuantity:
-            continue
-        if text is not value:
-            amounts[name] = text  # type: ignore[index]
-
-
-def default_requirements(resources: dict[str, Any]) -> None:
-    """Who limits a resource and asks for no amount asks for the limit."""
-    limits = resources.get("limits")
-    default_amounts(limits)
-    default_amounts(resources.get("requests"))
-    if limits:
-        requests = resources.get("requests")
-        if requests is None:
-            requests = resources["requests"] = {}
-        for name, amount in limits.items():
-            requests.setdefault(name, amount)
 
 
 def _default_service_account(spec: dict[str, Any]) -> None:
@@ -112,11 +85,9 @@ def _default_container(container: dict[str, Any], is_on_host_network: bool) -> N
         container["terminationMessagePolicy"] = "File"
     if not container.get("imagePullPolicy"):
         container["imagePullPolicy"] = pull_policy_of(container.get("image") or "")
-    resources = container.get("resources")
-    if resources:
-        default_requirements(resources)
-    elif resources is None:
-        container["resources"] = {}
+    resources = container.get("resources") or {}
+    for resource, amount in (resources.get("limits") or {}).items():  # who asks for no amount asks for the limit
+        resources.setdefault("requests", {}).setdefault(resource, amount)
     for variable in container.get("env") or ():
         source = variable.get("valueFrom")
         if source is not None and source.get("fieldRef") is not None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from applecart.api.quantity import BadQuantity, Quantity, quantity_of
+from applecart.api.quantity import Quantity, quantity_of
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, required
 from applecart.embedded.kinds.names import qualified_name_problems
 from applecart.embedded.remembered import remembered
@@ -70,13 +70,9 @@ def container_resource_name_problems(name: str) -> tuple[str, ...]:
     return problems
 
 
-def amount_of(value: Any, path: str, name: str, errors: list[FieldError]) -> Quantity | None:
-    """The amount, when it is one; what is wrong with it goes to `errors`."""
-    try:
-        amount = quantity_of(value)
-    except BadQuantity as error:
-        errors.append(invalid(path, value, str(error)))
-        return None
+def amount_of(value: Any, path: str, name: str, errors: list[FieldError]) -> Quantity:
+    """The amount; what is wrong with it goes to `errors`. Decoding has refused what is none."""
+    amount = quantity_of(value)
     if amount.nanos < 0:
         errors.append(invalid(path, amount.canonical, NEGATIVE))
     if not amount.is_whole and (name in _COUNTS or is_extended(name)):
@@ -88,7 +84,7 @@ def validate_requirements(resources: dict[str, Any] | None, path: str, errors: l
     """Limits and requests of one container."""
     if not resources:
         return
-    limits: dict[str, Quantity | None] = {}
+    limits: dict[str, Quantity] = {}
     for name, value in (resources.get("limits") or {}).items():
         at = f"{path}.limits[{name}]"
         errors += [invalid(at, name, problem) for problem in container_resource_name_problems(name)]
@@ -99,14 +95,14 @@ def validate_requirements(resources: dict[str, Any] | None, path: str, errors: l
         errors += [invalid(at, name, problem) for problem in container_resource_name_problems(name)]
         amount = amount_of(value, at, name, errors)
         limit = limits.get(name)
-        if amount is not None and limit is not None:
+        if limit is not None:
             if amount.nanos != limit.nanos and not may_be_overcommitted(name):
                 text = f"must be equal to {name} limit of {limit.canonical}"
                 errors.append(invalid(f"{path}.requests", amount.canonical, text))
             elif amount.nanos > limit.nanos:
                 text = f"must be less than or equal to {name} limit of {limit.canonical}"
                 errors.append(invalid(f"{path}.requests", amount.canonical, text))
-        elif name not in limits and not may_be_overcommitted(name):
+        elif not may_be_overcommitted(name):
             errors.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
     named = {*limits, *requests}
     if any(is_huge_pages(name) for name in named) and not named & {"cpu", "memory"}:
@@ -131,10 +127,7 @@ def _add(sums: dict[str, int], amounts: dict[str, Any] | None) -> int:
     """How many of the counted resources are there, above zero."""
     found = 0
     for name in _COUNTED:
-        try:
-            nanos = quantity_of(amounts[name]).nanos if amounts and name in amounts else 0
-        except BadQuantity:  # validation refuses the Pod; its class does not matter
-            nanos = 0
+        nanos = quantity_of(amounts[name]).nanos if amounts and name in amounts else 0
         if nanos > 0:
             sums[name] = sums.get(name, 0) + nanos
             found += 1

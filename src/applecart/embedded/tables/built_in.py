@@ -1,5 +1,6 @@
 """The tables of built-in kinds; Pods have a file of their own. A kind that is not listed shows its name and its creation."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -8,14 +9,6 @@ from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.tables.columns import AGE_TEXT, DEFAULT, NAME, NONE, UNKNOWN, BuiltInTable, age
 from applecart.embedded.tables.pods import PODS
 
-_BINDING_COLUMNS = (
-    NAME,
-    Column("Role", description="The role that is given."),
-    AGE_TEXT,
-    Column("Users", description="Users it is given to.", priority=1),
-    Column("Groups", description="Groups it is given to.", priority=1),
-    Column("ServiceAccounts", description="ServiceAccounts it is given to.", priority=1),
-)
 _EVENT_COLUMNS = (
     Column("Last Seen", description="Time since it was last seen."),
     Column("Type", description="Normal or Warning."),
@@ -42,34 +35,47 @@ _NODE_COLUMNS = (
 )
 ROLE_PREFIX = "node-role.kubernetes.io/"
 ROLE_LABEL = "kubernetes.io/role"
-_SERVICE_COLUMNS = (
-    NAME,
-    Column("Type", description="How the Service is reached."),
-    Column("Cluster-IP", description="Address inside the cluster."),
-    Column("External-IP", description="Addresses outside the cluster."),
-    Column("Port(s)", description="Ports and their protocols."),
-    AGE_TEXT,
-    Column("Selector", description="Labels of the Pods behind it.", priority=1),
-)
-NOT_SET = "N/A"  # of a disruption budget, which has one of two limits
 
 
-def _binding(obj: Document, metadata: dict[str, Any], now: datetime) -> list[Any]:
+Cell = Callable[[Document], Any]
+_AGE = (AGE_TEXT, None)
+
+
+def _shown(name: str, description: str, cell: Cell, *, type: str = "string", priority: int = 0) -> tuple[Column, Cell]:
+    return Column(name, type, description=description, priority=priority), cell
+
+
+def _table(*shown: tuple[Column, Cell | None]) -> BuiltInTable:
+    """The name, and these columns, each with what it shows of an object; for its age, nothing else is needed."""
+
+    def row(obj: Document, metadata: dict[str, Any], now: datetime) -> list[Any]:
+        created = metadata.get("creationTimestamp")
+        return [metadata.get("name", ""), *(age(created, now) if cell is None else cell(obj) for _, cell in shown)]
+
+    return BuiltInTable((NAME, *(column for column, _ in shown)), row)
+
+
+def _role(obj: Document) -> str:
     role = obj.get("roleRef") or {}
-    subjects = obj.get("subjects") or ()
-    return [
-        metadata.get("name", ""),
-        f"{role.get('kind') or ''}/{role.get('name') or ''}",
-        age(metadata.get("creationTimestamp"), now),
-        ", ".join(one.get("name") or "" for one in subjects if one.get("kind") == "User"),
-        ", ".join(one.get("name") or "" for one in subjects if one.get("kind") == "Group"),
-        ", ".join(
-            f"{one.get('namespace') or ''}/{one.get('name') or ''}" for one in subjects if one.get("kind") == "ServiceAccount"
-        ),
-    ]
+    return f"{role.get('kind') or ''}/{role.get('name') or ''}"
 
 
-BINDINGS = BuiltInTable(_BINDING_COLUMNS, _binding)
+def _subjects(kind: str) -> Cell:
+    def names(obj: Document) -> str:
+        subjects = [one for one in obj.get("subjects") or () if one.get("kind") == kind]
+        homes = (f"{one.get('namespace') or ''}/" if kind == "ServiceAccount" else "" for one in subjects)
+        return ", ".join(f"{home}{one.get('name') or ''}" for home, one in zip(homes, subjects, strict=True))
+
+    return names
+
+
+BINDINGS = _table(
+    _shown("Role", "The role that is given.", _role),
+    _AGE,
+    _shown("Users", "Users it is given to.", _subjects("User"), priority=1),
+    _shown("Groups", "Groups it is given to.", _subjects("Group"), priority=1),
+    _shown("ServiceAccounts", "ServiceAccounts it is given to.", _subjects("ServiceAccount"), priority=1),
+)
 
 
 def _core_event(obj: Document, metadata: dict[str, Any], now: datetime) -> list[Any]:
@@ -181,28 +187,14 @@ def _address(status: dict[str, Any], kind: str) -> str:
 NODES = BuiltInTable(_NODE_COLUMNS, _node)
 
 
-def _service(obj: Document, metadata: dict[str, Any], now: datetime) -> list[Any]:
+def _external(obj: Document) -> str:
     spec = obj.get("spec") or {}
-    addresses = spec.get("clusterIPs")
-    selector = spec.get("selector") or {}
-    return [
-        metadata.get("name", ""),
-        spec.get("type") or "",
-        addresses[0] if addresses else NONE,
-        _external(spec, obj.get("status") or {}),
-        ",".join(_port(port) for port in spec.get("ports") or ()) or NONE,
-        age(metadata.get("creationTimestamp"), now),
-        ",".join(f"{label}={selector[label]}" for label in sorted(selector)) or NONE,
-    ]
-
-
-def _external(spec: dict[str, Any], status: dict[str, Any]) -> str:
     extra = ",".join(spec.get("externalIPs") or ())
     match spec.get("type"):
         case "ClusterIP" | "NodePort":
             return extra or NONE
         case "LoadBalancer":
-            entries = (status.get("loadBalancer") or {}).get("ingress") or ()
+            entries = ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
             found = ",".join(sorted({one.get("ip") or one.get("hostname") or "" for one in entries} - {""}))
             return ",".join(part for part in (found, extra) if part) or "<pending>"
         case "ExternalName":
@@ -210,97 +202,62 @@ def _external(spec: dict[str, Any], status: dict[str, Any]) -> str:
     return UNKNOWN
 
 
-def _port(port: dict[str, Any]) -> str:
-    on_node = f":{port['nodePort']}" if port.get("nodePort") else ""
-    return f"{port.get('port', 0)}{on_node}/{port.get('protocol', '')}"
+def _ports(obj: Document) -> str:
+    shown = []
+    for port in (obj.get("spec") or {}).get("ports") or ():
+        on_node = f":{port['nodePort']}" if port.get("nodePort") else ""
+        shown.append(f"{port.get('port', 0)}{on_node}/{port.get('protocol', '')}")
+    return ",".join(shown) or NONE
 
 
-SERVICES = BuiltInTable(_SERVICE_COLUMNS, _service)
+def _selector(obj: Document) -> str:
+    selector = (obj.get("spec") or {}).get("selector") or {}
+    return ",".join(f"{label}={selector[label]}" for label in sorted(selector)) or NONE
 
 
-def _namespace(obj: Document, metadata: dict[str, Any], now: datetime) -> list[Any]:
-    phase = (obj.get("status") or {}).get("phase") or ""
-    return [metadata.get("name", ""), phase, age(metadata.get("creationTimestamp"), now)]
+def _member(name: str, nothing: Any = "", *, of: str = "") -> Cell:
+    """A member of the object, or of one of its parts."""
+    return lambda obj: ((obj.get(of) or {}) if of else obj).get(name) or nothing
 
 
-def _secret(obj: Document, metadata: dict[str, Any], now: datetime) -> list[Any]:
+def _limit(name: str) -> Cell:
+    """One of the two limits of a disruption budget, which has only one of them."""
+    return lambda obj: "N/A" if (limit := (obj.get("spec") or {}).get(name)) is None else str(limit)
+
+
+SERVICES = _table(
+    _shown("Type", "How the Service is reached.", _member("type", of="spec")),
+    _shown("Cluster-IP", "Address inside the cluster.", lambda obj: _member("clusterIPs", [NONE], of="spec")(obj)[0]),
+    _shown("External-IP", "Addresses outside the cluster.", _external),
+    _shown("Port(s)", "Ports and their protocols.", _ports),
+    _AGE,
+    _shown("Selector", "Labels of the Pods behind it.", _selector, priority=1),
+)
+NAMESPACES = _table(_shown("Status", "Active or Terminating.", _member("phase", of="status")), _AGE)
+SECRETS = _table(
+    _shown("Type", "What the Secret is for.", _member("type")),
     # Only how many members there are: a table must never show a value.
-    members = len(obj.get("data") or ())
-    return [metadata.get("name", ""), obj.get("type") or "", members, age(metadata.get("creationTimestamp"), now)]
-
-
-def _config_map(obj: Document, metadata: dict[str, Any], now: datetime) -> list[Any]:
-    members = len(obj.get("data") or ()) + len(obj.get("binaryData") or ())
-    return [metadata.get("name", ""), members, age(metadata.get("creationTimestamp"), now)]
-
-
-def _service_account(obj: Document, metadata: dict[str, Any], now: datetime) -> list[Any]:
-    return [metadata.get("name", ""), age(metadata.get("creationTimestamp"), now)]
-
-
-def _lease(obj: Document, metadata: dict[str, Any], now: datetime) -> list[Any]:
-    holder = (obj.get("spec") or {}).get("holderIdentity") or ""
-    return [metadata.get("name", ""), holder, age(metadata.get("creationTimestamp"), now)]
-
-
-def _runtime_class(obj: Document, metadata: dict[str, Any], now: datetime) -> list[Any]:
-    return [metadata.get("name", ""), obj.get("handler") or "", age(metadata.get("creationTimestamp"), now)]
-
-
-def _priority_class(obj: Document, metadata: dict[str, Any], now: datetime) -> list[Any]:
-    return [
-        metadata.get("name", ""),
-        obj.get("value") or 0,
-        bool(obj.get("globalDefault")),
-        age(metadata.get("creationTimestamp"), now),
-        obj.get("preemptionPolicy") or "",
-    ]
-
-
-def _disruption_budget(obj: Document, metadata: dict[str, Any], now: datetime) -> list[Any]:
-    spec = obj.get("spec") or {}
-    limits = [spec.get("minAvailable"), spec.get("maxUnavailable")]
-    return [
-        metadata.get("name", ""),
-        *(NOT_SET if limit is None else str(limit) for limit in limits),
-        (obj.get("status") or {}).get("disruptionsAllowed") or 0,
-        age(metadata.get("creationTimestamp"), now),
-    ]
-
-
-NAMESPACES = BuiltInTable((NAME, Column("Status", description="Active or Terminating."), AGE_TEXT), _namespace)
-SECRETS = BuiltInTable(
-    (
-        NAME,
-        Column("Type", description="What the Secret is for."),
-        Column("Data", description="How many members it has."),
-        AGE_TEXT,
-    ),
-    _secret,
+    _shown("Data", "How many members it has.", lambda obj: len(obj.get("data") or ())),
+    _AGE,
 )
-CONFIG_MAPS = BuiltInTable((NAME, Column("Data", description="How many members it has."), AGE_TEXT), _config_map)
-SERVICE_ACCOUNTS = BuiltInTable((NAME, AGE_TEXT), _service_account)
-LEASES = BuiltInTable((NAME, Column("Holder", description="Who holds the Lease."), AGE_TEXT), _lease)
-RUNTIME_CLASSES = BuiltInTable((NAME, Column("Handler", description="What runs Pods of this class."), AGE_TEXT), _runtime_class)
-PRIORITY_CLASSES = BuiltInTable(
-    (
-        NAME,
-        Column("Value", type="integer", description="Priority of Pods of this class; higher goes first."),
-        Column("Global-Default", type="boolean", description="Whether Pods without a class get this one."),
-        AGE_TEXT,
-        Column("PreemptionPolicy", description="Whether Pods of this class may push others away."),
-    ),
-    _priority_class,
+CONFIG_MAPS = _table(
+    _shown("Data", "How many members it has.", lambda obj: len(obj.get("data") or ()) + len(obj.get("binaryData") or ())),
+    _AGE,
 )
-DISRUPTION_BUDGETS = BuiltInTable(
-    (
-        NAME,
-        Column("Min Available", description="How many Pods must stay."),
-        Column("Max Unavailable", description="How many Pods may be missing."),
-        Column("Allowed Disruptions", type="integer", description="How many Pods may be evicted now."),
-        AGE_TEXT,
-    ),
-    _disruption_budget,
+LEASES = _table(_shown("Holder", "Who holds the Lease.", _member("holderIdentity", of="spec")), _AGE)
+RUNTIME_CLASSES = _table(_shown("Handler", "What runs Pods of this class.", _member("handler")), _AGE)
+PRIORITY_CLASSES = _table(
+    _shown("Value", "Priority of Pods of this class; higher goes first.", _member("value", 0), type="integer"),
+    _shown("Global-Default", "Whether Pods without a class get this one.", _member("globalDefault", False), type="boolean"),
+    _AGE,
+    _shown("PreemptionPolicy", "Whether Pods of this class may push others away.", _member("preemptionPolicy")),
+)
+_allowed = _member("disruptionsAllowed", 0, of="status")
+DISRUPTION_BUDGETS = _table(
+    _shown("Min Available", "How many Pods must stay.", _limit("minAvailable")),
+    _shown("Max Unavailable", "How many Pods may be missing.", _limit("maxUnavailable")),
+    _shown("Allowed Disruptions", "How many Pods may be evicted now.", _allowed, type="integer"),
+    _AGE,
 )
 
 
@@ -311,7 +268,7 @@ TABLES: dict[tuple[str, str], Table] = {
     ("", "nodes"): NODES,
     ("", "pods"): PODS,
     ("", "secrets"): SECRETS,
-    ("", "serviceaccounts"): SERVICE_ACCOUNTS,
+    ("", "serviceaccounts"): _table(_AGE),
     ("", "services"): SERVICES,
     ("coordination.k8s.io", "leases"): LEASES,
     ("events.k8s.io", "events"): EVENTS,

@@ -17,9 +17,9 @@ from applecart.api.meta import Key, Object, ObjectMeta
 from applecart.clock import Clock
 from applecart.embedded.auth.token_keys import TokenKeys
 from applecart.embedded.server.server import RunningApi, running_api
-from applecart.embedded.store.log import MemoryLog
 from applecart.kube.client import Client
 from applecart.kube.errors import AlreadyExists, NotFound
+from tests.embedded.memory_log import MemoryLog
 
 NAMESPACES = ("ci", "test")
 SERVED_WITHIN_S = 30.0  # a real server needs a moment, the embedded one none

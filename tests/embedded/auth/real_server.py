@@ -17,9 +17,9 @@ from applecart.embedded.auth.untyped import Document
 from applecart.embedded.auth.user import Attributes, User
 from applecart.embedded.server.in_process import InProcessTransport
 from applecart.embedded.server.server import running_api
-from applecart.embedded.store.log import MemoryLog
 from applecart.kube.transport import Request
 from tests.embedded.auth.objects_in_memory import GROUP, LABELS, ObjectsInMemory
+from tests.embedded.memory_log import MemoryLog
 from tests.kube.embedded_api import token_keys
 from tests.kubernetes.cluster import FullCluster
 from tests.kubernetes.recipe import DEFAULT_KUBE

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from applecart.clock import Clock
 from applecart.embedded.auth.token_keys import TokenKeys
 from applecart.embedded.server.server import running_api
-from applecart.embedded.store.log import MemoryLog
+from tests.embedded.memory_log import MemoryLog
 from tests.kube.faults import FaultyTransport
 
 KEYS = TokenKeys(ec.generate_private_key(ec.SECP256R1()))

@@ -11,9 +11,9 @@ from applecart.clock import Clock
 from applecart.embedded.auth.token_keys import TokenKeys
 from applecart.embedded.controllers.controller_manager import add_controllers
 from applecart.embedded.server.server import running_api
-from applecart.embedded.store.log import MemoryLog
 from applecart.kube.client import Client
 from applecart.kube.manager import Manager
+from tests.embedded.memory_log import MemoryLog
 
 CA_PEM = b"-----BEGIN CERTIFICATE-----\nbm9uZQ==\n-----END CERTIFICATE-----\n"
 

@@ -23,12 +23,12 @@ from applecart.embedded.controllers.controller_manager import (
     signer,
 )
 from applecart.embedded.server.server import running_api
-from applecart.embedded.store.log import MemoryLog
 from applecart.embedded.trust.pki import load_or_create_token_keys
 from applecart.kube.client import Client
 from applecart.kube.manager import Manager
 from applecart.kube.patch import Merge
 from tests.embedded.controllers.stages import api_in_memory
+from tests.embedded.memory_log import MemoryLog
 from tests.kube.faults import FaultyTransport
 from tests.virtual_time import elapse
 

@@ -23,13 +23,13 @@ from applecart.embedded.kinds.disruption import (
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.server.deletion import DeleteOptions, refuse_unmet
 from applecart.embedded.server.server import running_api
-from applecart.embedded.store.log import MemoryLog
 from applecart.kube.client import Client
 from applecart.kube.codec import encode_object
 from applecart.kube.patch import Merge, Strategic
 from applecart.kube.paths import object_path
 from applecart.kube.transport import Request
 from tests.embedded.kinds.documents import ENTRIES, pod
+from tests.embedded.memory_log import MemoryLog
 
 KEYS = TokenKeys(ec.generate_private_key(ec.SECP256R1()))
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -22,10 +22,10 @@ from applecart.embedded.relay.relay import Relay, running_relay
 from applecart.embedded.server.front import Front
 from applecart.embedded.server.request_log import RequestLog
 from applecart.embedded.server.server import running_api
-from applecart.embedded.store.log import MemoryLog
 from applecart.embedded.trust.control_plane_files import KUBELET_CLIENT
 from applecart.embedded.trust.pki import Authority, PairFiles, write_kubeconfig, write_pair
 from applecart.sim.node_agent import NodeAgent, agent_tls
+from tests.embedded.memory_log import MemoryLog
 
 HOST = "127.0.0.1"
 NODE = "mac-1"

@@ -20,7 +20,7 @@ from applecart.clock import VirtualClock, VirtualLoop
 from applecart.embedded.auth.user import ANONYMOUS, User
 from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer, place_of
 from applecart.embedded.server.server import ADMIN, RunningApi, running_api
-from applecart.embedded.store.log import MemoryLog
+from tests.embedded.memory_log import MemoryLog
 from tests.embedded.structure.samples import CLUSTER_WIDE, CRD, NAMESPACED
 from tests.kube.embedded_api import token_keys
 from tests.soak import soaks

@@ -8,10 +8,10 @@ from applecart.api.meta import Key
 from applecart.clock import Clock
 from applecart.embedded.auth.token_keys import TokenKeys
 from applecart.embedded.server.server import running_api
-from applecart.embedded.store.log import MemoryLog
 from applecart.embedded.store.record import LogEntry, Op, Record
 from applecart.embedded.store.store import peek
 from applecart.kube.client import Client
+from tests.embedded.memory_log import MemoryLog
 
 KEYS = TokenKeys(ec.generate_private_key(ec.SECP256R1()))
 

@@ -13,7 +13,7 @@ from applecart.embedded.server.gate import write_own
 from applecart.embedded.server.registry import Registry
 from applecart.embedded.server.request import Answer, ApiRequest
 from applecart.embedded.server.server import RunningApi, running_api
-from applecart.embedded.store.log import MemoryLog
+from tests.embedded.memory_log import MemoryLog
 from tests.embedded.schema.definition_documents import GROUP, definition, resource
 from tests.kube.embedded_api import serving, token_keys
 from tests.virtual_time import elapse

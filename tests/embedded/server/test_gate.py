@@ -20,9 +20,9 @@ from applecart.embedded.server.core import Settings
 from applecart.embedded.server.in_process import InProcessTransport
 from applecart.embedded.server.server import ADMIN, RunningApi, running_api
 from applecart.embedded.server.worker import LARGE_BYTES
-from applecart.embedded.store.log import MemoryLog
 from applecart.kube.transport import Request
 from tests.embedded.auth.objects_in_memory import pod
+from tests.embedded.memory_log import MemoryLog
 from tests.embedded.schema.definition_documents import GROUP, SCALED, definition, resource
 from tests.embedded.server.test_trial import Interrupted
 from tests.kube.embedded_api import serving, token_keys

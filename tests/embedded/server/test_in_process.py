@@ -14,11 +14,11 @@ from applecart.api.core import ConfigMap
 from applecart.clock import Clock, VirtualClock, run_virtual
 from applecart.embedded.auth.user import AUTHENTICATED, User
 from applecart.embedded.server.server import RunningApi, running_api
-from applecart.embedded.store.log import MemoryLog
 from applecart.embedded.store.record import Change, LogEntry
 from applecart.errors import DeadlineExceeded, Unreachable
 from applecart.kube.client import Client
 from applecart.kube.transport import Request, Response
+from tests.embedded.memory_log import MemoryLog
 from tests.kube.embedded_api import serving, token_keys
 from tests.kube.objects import config_map
 from tests.virtual_time import elapse

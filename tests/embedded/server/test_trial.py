@@ -22,9 +22,9 @@ from applecart.embedded.server.server import ADMIN, RunningApi, running_api
 from applecart.embedded.server.syntax import MOST_VALUES, MOST_YAML_BYTES
 from applecart.embedded.server.trial import Trial
 from applecart.embedded.server.worker import LARGE_BYTES, Result, Worker
-from applecart.embedded.store.log import MemoryLog
 from applecart.embedded.store.record import NOTHING, LogEntry, Op, Record, Traits
 from applecart.kube.transport import Request, Response
+from tests.embedded.memory_log import MemoryLog
 from tests.embedded.schema.definition_documents import GROUP, definition, resource
 from tests.kube.embedded_api import serving, token_keys
 from tests.virtual_time import elapse

@@ -11,11 +11,12 @@ import pytest
 
 from applecart.api.meta import Key
 from applecart.clock import VirtualLoop
-from applecart.embedded.store.log import Log, MemoryLog
+from applecart.embedded.store.log import Log
 from applecart.embedded.store.record import NOTHING, Op, Record, Traits
 from applecart.embedded.store.sealing import load_or_make_key
 from applecart.embedded.store.sqlite_log import SqliteLog
 from applecart.embedded.store.store import Store
+from tests.embedded.memory_log import MemoryLog
 
 MEMORY, SQLITE = "memory", "sqlite"
 

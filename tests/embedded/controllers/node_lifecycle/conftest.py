@@ -12,11 +12,11 @@ from applecart.embedded.auth.token_keys import TokenKeys
 from applecart.embedded.controllers.node_lifecycle.heartbeats import Timing
 from applecart.embedded.controllers.node_lifecycle.monitor import add_node_lifecycle
 from applecart.embedded.server.server import running_api
-from applecart.embedded.store.log import MemoryLog
 from applecart.kube.client import Client
 from applecart.kube.transport import Request, Response, Stream, Transport
 from tests.embedded.controllers.node_lifecycle.fleet import Fleet
 from tests.embedded.controllers.stages import run_alone
+from tests.embedded.memory_log import MemoryLog
 from tests.kube.faults import FaultyTransport
 
 KEYS = TokenKeys(ec.generate_private_key(ec.SECP256R1()))

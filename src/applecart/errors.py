@@ -43,14 +43,6 @@ class ControlPlaneFault(Transient):
     """Something on our side is missing or broken; it must never count against a host (I12)."""
 
 
-class HostUnreachable(Unreachable):
-    """A Mac does not answer on SSH."""
-
-
-class HostKeyChanged(Permanent):
-    """A Mac shows another host key than the pinned one."""
-
-
 def only_one(error: BaseException) -> BaseException:
     """What a task group wrapped, when it wrapped one error."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:

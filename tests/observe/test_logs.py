@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from applecart.clock import Clock
-from applecart.errors import BadInput, HostUnreachable, Unreachable
+from applecart.errors import BadInput, Unreachable
 from applecart.observe.log_format import Identified, JsonFormatter, Keyed, TextFormatter, plain, sentence, timestamp
 from applecart.observe.logs import LogFormat, Logger, logger, setup_logging
 from applecart.secrets import MASK, Secret
@@ -174,12 +174,12 @@ def test_the_method_is_the_level(level: str, stream: io.StringIO) -> None:
 
 def test_an_error_of_ours_is_one_sentence_without_a_traceback(stream: io.StringIO) -> None:
     try:
-        raise HostUnreachable("mac-7 does not answer on SSH; it is tried again in 30 s") from OSError("no route")
-    except HostUnreachable:
+        raise Unreachable("mac-7 does not answer on SSH; it is tried again in 30 s") from OSError("no route")
+    except Unreachable:
         logger("x").exception("probe failed")
     record = lines(stream)[0]
     assert record["error"] == "mac-7 does not answer on SSH; it is tried again in 30 s"
-    assert record["error_class"] == "HostUnreachable"
+    assert record["error_class"] == "Unreachable"
     assert "traceback" not in record
 
 

@@ -18,7 +18,6 @@ class Deadlines(msgspec.Struct, frozen=True):
     get_s: float = 30
     list_s: float = 30
     ip_s: float = 15  # beyond the wait that was asked for
-    fqn_s: float = 30
     prune_s: float = 300
 
     def for_stop(self, grace_s: float) -> float:

@@ -167,11 +167,6 @@ class Tart:
                 ended = await self._run(["prune", *words], self._deadlines.prune_s, "the store")
             _expect_success("prune", "the store", ended)
 
-    async def fqn(self, image: str) -> str:
-        """The digest name of an image in the store."""
-        ended = await self._command("fqn", image, deadline_s=self._deadlines.fqn_s)
-        return ended.out.decode("utf-8", "replace").strip()
-
     async def _command(self, op: str, target: str, *words: str, deadline_s: float) -> Ended:
         async with self._partials.cleaning():
             ended = await self._run([op, target, *words], deadline_s, target)

@@ -13,7 +13,6 @@ from applecart.tart.classify import quoted
 from applecart.tart.failures import TartFailed
 
 LOCAL = "local"
-OCI = "OCI"
 QUOTED_BYTES = 200  # of an answer that is no JSON
 T = TypeVar("T")
 Number = int | float | str

@@ -36,7 +36,6 @@ class Store:
         self._listeners: dict[str, list[Callable[[Change], None]]] = {}
         self._failed_listeners: list[Callable[[StoreFailed], None]] = []
         self.failure: StoreFailed | None = None
-        self.load_count = 0
 
     def start(self) -> None:
         """Read what exists and take writes from now on."""
@@ -47,7 +46,6 @@ class Store:
             self.table(label).load(record)
         for table in self._tables.values():
             table.sort()
-        self.load_count = len(records)
 
     def close_watchers(self) -> None:
         """End all watches in an orderly way; their readers come back later, or to somebody else."""

@@ -21,12 +21,11 @@ from tests.kube.faults import FaultyTransport
 class Play:
     """The stage has a connection of its own: what strikes the scheduler does not strike the test."""
 
-    def __init__(self, running: RunningApi, clock: Clock, *, wire: Transport | None = None, packing: bool = False) -> None:
+    def __init__(self, running: RunningApi, clock: Clock, *, wire: Transport | None = None) -> None:
         self.network = FaultyTransport(wire or running.transport())
         self.client = Client(running.transport(), clock)
         self.stage = Stage(self.client, "test")
         self._clock = clock
-        self._packing = packing
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -37,7 +36,7 @@ class Play:
 
     def start_scheduler(self) -> None:
         client = Client(self.network, self._clock)
-        self._scheduler = asyncio.create_task(run_alone(Scheduler, client, packing=self._packing))
+        self._scheduler = asyncio.create_task(run_alone(Scheduler, client))
 
     async def stop_scheduler(self) -> None:
         self._scheduler.cancel()

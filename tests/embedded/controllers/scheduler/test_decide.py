@@ -2,7 +2,6 @@
 
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,12 +80,6 @@ def test_equal_nodes_are_taken_by_name_and_then_by_emptiness() -> None:
     assert [place(fleet, decider, pod(f"p{number}")) for number in range(5)] == ["mac-1", "mac-2", "mac-1", "mac-2", ""]
 
 
-def test_packing_fills_one_node_before_the_next() -> None:
-    fleet = fleet_of(node("mac-2"), node("mac-1"))
-    decider = Decider(fleet, packing=True)
-    assert [place(fleet, decider, pod(f"p{number}")) for number in range(4)] == ["mac-1", "mac-1", "mac-2", "mac-2"]
-
-
 def test_emptiness_is_the_share_that_is_left() -> None:
     facts = facts_of(node(cpu="4", memory="8Gi", pods="2"))
     assert emptiness(facts, facts.allocatable, 0) == 3_000_000
@@ -137,8 +130,7 @@ def test_the_order_in_which_nodes_were_learnt_decides_nothing(names: list[str], 
     assert run(names) == run(sorted(names))
 
 
-@pytest.mark.parametrize("packing", [False, True])
-def test_a_thousand_pods_on_two_hundred_nodes_cost_well_under_two_seconds(packing: bool) -> None:
+def test_a_thousand_pods_on_two_hundred_nodes_cost_well_under_two_seconds() -> None:
     """CPU time, so a busy machine does not matter; measured at 0.06 s."""
     macos = Taint(key="tuist.dev/macos", effect="NoSchedule", value="true")
     fleet = fleet_of(
@@ -147,7 +139,7 @@ def test_a_thousand_pods_on_two_hundred_nodes_cost_well_under_two_seconds(packin
             for n in range(200)
         )
     )
-    decider = Decider(fleet, packing=packing)
+    decider = Decider(fleet)
     tolerates = (Toleration(key="tuist.dev/macos", operator="Exists", effect="NoSchedule"),)
     runners = [
         pod(

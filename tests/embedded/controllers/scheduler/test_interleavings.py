@@ -186,7 +186,7 @@ async def storm(seed: int) -> list[tuple[str, str]]:
     async with serving(clock, ["test"]) as running:
         capacity = Capacity(running)
         wire = Laggard(running.transport(), random.Random(clock.random.random()))
-        play = Play(running, clock, wire=wire, packing=bool(seed % 2))
+        play = Play(running, clock, wire=wire)
         await play.client.call(Request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body=msgspec.json.encode(URGENT)))
         await play.start()
         await Storm(play, running, random.Random(seed)).blow()

@@ -87,9 +87,8 @@ class _Judged(msgspec.Struct):
 
 
 class Decider:
-    def __init__(self, fleet: Fleet, *, packing: bool = False) -> None:
+    def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
-        self._packing = packing
         self._kept: OrderedDict[PodShape, _Judged] = OrderedDict()
 
     def decide(self, shape: PodShape) -> Decision:
@@ -110,7 +109,6 @@ class Decider:
             if not has_room(shape, room):
                 continue
             left = emptiness(room.facts, room.free, room.pod_count)
-            left = -left if self._packing else left
             if best is None or left > best_left:
                 best, best_left = room, left
         return best

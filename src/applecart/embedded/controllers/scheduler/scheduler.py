@@ -68,19 +68,18 @@ async def explain(client: Client, pod: Pod, reason: str, message: str, now: date
 
 
 class Scheduler:
-    def __init__(self, manager: Manager, *, name: str = DEFAULT_SCHEDULER, packing: bool = False) -> None:
+    def __init__(self, manager: Manager) -> None:
         self.fleet = Fleet()
         self.pending = Pending()
         self._client = manager.client
         self._pods = manager.informer(Pod)
         self._nodes = manager.informer(Node)
         self._runtime_classes = manager.informer(RuntimeClass)
-        self._recorder = manager.recorder(name)
+        self._recorder = manager.recorder(DEFAULT_SCHEDULER)
         self._own_writes = manager.own_writes()
         self._own_writes.read_from(self._pods)
         self._clock = manager.clock
-        self._name = name
-        self._decider = Decider(self.fleet, packing=packing)
+        self._decider = Decider(self.fleet)
         self._woken = asyncio.Event()
         self._runtime_classes.on_change(self._runtime_class_changed)
         self._nodes.on_change(self._node_changed)
@@ -172,7 +171,7 @@ class Scheduler:
     # What changed
 
     def _is_ours_to_place(self, pod: Pod) -> bool:
-        is_named = (pod.spec.scheduler_name or DEFAULT_SCHEDULER) == self._name
+        is_named = (pod.spec.scheduler_name or DEFAULT_SCHEDULER) == DEFAULT_SCHEDULER
         return is_named and not pod.spec.node_name and pod.is_alive
 
     def _pod_changed(self, change: Change[Pod]) -> None:

@@ -127,7 +127,7 @@ def updated(document: dict[str, Any], old: dict[str, Any], subresource: str = ""
 
 
 def _metadata_errors(entry: Kind, meta: dict[str, Any]) -> list[Any]:
-    return validate_metadata(meta, namespaced=entry.resource.namespaced, name_problems=entry.strategy.validate_name)
+    return validate_metadata(meta, namespaced=entry.resource.namespaced, name_problems=entry.strategy.name_problems)
 
 
 def normal(document: dict[str, Any]) -> dict[str, Any]:

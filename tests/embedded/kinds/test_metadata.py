@@ -20,7 +20,7 @@ DELETING = {**STORED, "deletionTimestamp": "2026-01-02T03:04:05Z", "deletionGrac
 
 
 def new(*, namespaced: bool = True, is_custom: bool = False, **meta: Any) -> list[str]:
-    errors = validate_metadata(meta, namespaced=namespaced, name_problems=Strategy().validate_name, is_custom=is_custom)
+    errors = validate_metadata(meta, namespaced=namespaced, name_problems=Strategy.name_problems, is_custom=is_custom)
     return [str(error) for error in errors]
 
 
@@ -97,5 +97,5 @@ def test_annotations_count_in_bytes() -> None:
 
 
 def test_errors_are_field_errors() -> None:
-    errors = validate_metadata({}, namespaced=True, name_problems=Strategy().validate_name)
+    errors = validate_metadata({}, namespaced=True, name_problems=Strategy.name_problems)
     assert all(isinstance(error, FieldError) for error in errors)

@@ -58,12 +58,10 @@ class EventStrategy(Strategy):
     """The view of `v1`."""
 
     creates_on_update = True
+    name_problems = staticmethod(path_segment_problems)
 
     def default(self, obj: Document) -> None:
         _completed(obj, CORE)
-
-    def validate_name(self, name: str, *, is_prefix: bool) -> list[str]:
-        return path_segment_problems(name, is_prefix)
 
     def validate(self, obj: Document) -> list[FieldError]:
         return _validate(obj, "reportingComponent")

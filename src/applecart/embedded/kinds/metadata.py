@@ -5,12 +5,13 @@ often than they are wrong, so each check first asks whether there is anything to
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, quoted, required
 from applecart.embedded.kinds.names import (
+    NameProblems,
     annotation_key_problems,
     label_problems,
     qualified_name_problems,
@@ -28,10 +29,6 @@ FOREGROUND = "foregroundDeletion"
 STANDARD_FINALIZERS = frozenset({ORPHAN, FOREGROUND, "kubernetes"})
 _FIXED = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _TEXTS = ("name", "namespace", "uid")
-
-
-class NameProblems(Protocol):
-    def __call__(self, name: str, *, is_prefix: bool) -> list[str]: ...
 
 
 def validate_metadata(

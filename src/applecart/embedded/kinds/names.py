@@ -7,7 +7,7 @@ people search for them. Lengths are counted in bytes, as on the wire.
 
 import ipaddress
 import re
-from typing import Any
+from typing import Any, Protocol
 
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, required
 from applecart.embedded.remembered import remembered
@@ -42,6 +42,10 @@ OPERATOR_SAID = "not a valid selector operator"
 IN_SAID = "must be specified when `operator` is 'In' or 'NotIn'"
 EXISTS_SAID = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 IP_SAID = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+
+
+class NameProblems(Protocol):
+    def __call__(self, name: str, /, *, is_prefix: bool) -> list[str]: ...
 
 
 def _said(what: str, pattern: str, *examples: str) -> str:
@@ -111,9 +115,8 @@ def subdomain_problems(text: str, is_prefix: bool = False) -> list[str]:
     return problems
 
 
-def label_1035_problems(text: str, is_prefix: bool = False) -> list[str]:
+def label_1035_problems(text: str) -> list[str]:
     """RFC 1035 label: starts with a letter."""
-    text = _completed(text) if is_prefix else text
     problems = [at_most(LABEL_MAX_BYTES)] if size_bytes(text) > LABEL_MAX_BYTES else []
     if not _is_label_1035(text):
         problems.append(_LABEL_1035_SAID)
@@ -127,20 +130,20 @@ def path_segment_problems(text: str, is_prefix: bool = False) -> list[str]:
     return [f"may not contain '{character}'" for character in "/%" if character in text]
 
 
-def qualified_name_problems(text: str, is_prefix: bool = False) -> list[str]:
+def qualified_name_problems(text: str) -> list[str]:
     """A label's key, an annotation's key, a finalizer, a resource: a name with an optional DNS prefix."""
     return list(_qualified_name_problems(text))
 
 
-def annotation_key_problems(text: str, is_prefix: bool = False) -> list[str]:
+def annotation_key_problems(text: str) -> list[str]:
     return list(_qualified_name_problems(text.lower()))
 
 
-def label_value_problems(text: str, is_prefix: bool = False) -> list[str]:
+def label_value_problems(text: str) -> list[str]:
     return list(_label_value_problems(text))
 
 
-def config_key_problems(text: str, is_prefix: bool = False) -> list[str]:
+def config_key_problems(text: str) -> list[str]:
     """A key of a ConfigMap or Secret: it becomes a file name."""
     problems = [at_most(SUBDOMAIN_MAX_BYTES)] if size_bytes(text) > SUBDOMAIN_MAX_BYTES else []
     if not _is_config_key(text):
@@ -152,13 +155,13 @@ def config_key_problems(text: str, is_prefix: bool = False) -> list[str]:
     return problems
 
 
-def env_name_problems(text: str, is_prefix: bool = False) -> list[str]:
+def env_name_problems(text: str) -> list[str]:
     if not text:
         return ["environment variable name must be non-empty"]
     return [] if _is_env_name(text) else [_ENV_SAID]
 
 
-def port_name_problems(text: str, is_prefix: bool = False) -> list[str]:
+def port_name_problems(text: str) -> list[str]:
     problems = [at_most(PORT_NAME_MAX_BYTES)] if size_bytes(text) > PORT_NAME_MAX_BYTES else []
     if not _is_port_charset(text):
         problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
@@ -171,7 +174,7 @@ def port_name_problems(text: str, is_prefix: bool = False) -> list[str]:
     return problems
 
 
-def header_name_problems(text: str, is_prefix: bool = False) -> list[str]:
+def header_name_problems(text: str) -> list[str]:
     return [] if _is_header(text) else [_HEADER_SAID]
 
 

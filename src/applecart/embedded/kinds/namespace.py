@@ -14,6 +14,7 @@ NAME_LABEL = "kubernetes.io/metadata.name"
 class NamespaceStrategy(Strategy):
     has_status = True
     status_takes_metadata = True
+    name_problems = staticmethod(label_problems)
 
     def default(self, obj: Document) -> None:
         meta = obj["metadata"]
@@ -41,9 +42,6 @@ class NamespaceStrategy(Strategy):
     def prepare_finalize(self, obj: Document, old: Document) -> None:
         """`/finalize`: the finalizers of the spec, and no status."""
         keep(obj, old, "status")
-
-    def validate_name(self, name: str, *, is_prefix: bool) -> list[str]:
-        return label_problems(name, is_prefix=is_prefix)
 
     def validate(self, obj: Document) -> list[FieldError]:
         return _finalizer_errors((obj.get("spec") or {}).get("finalizers") or (), "spec.finalizers")

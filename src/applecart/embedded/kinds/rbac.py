@@ -13,11 +13,13 @@ GROUP = "rbac.authorization.k8s.io"
 _SUBJECT_KINDS = ("ServiceAccount", "User", "Group")
 
 
+def _name_problems(name: str, *, is_prefix: bool) -> list[str]:
+    return path_segment_problems(name)  # a beginning is judged like a name
+
+
 class _NamedFreely(Strategy):
     creates_on_update = True
-
-    def validate_name(self, name: str, *, is_prefix: bool) -> list[str]:
-        return path_segment_problems(name)
+    name_problems = staticmethod(_name_problems)
 
 
 class RoleStrategy(_NamedFreely):

@@ -19,6 +19,7 @@ class ServiceStrategy(Strategy):
     has_status = True
     status_takes_metadata = True
     creates_on_update = True
+    name_problems = staticmethod(label_problems)
 
     def default(self, obj: Document) -> None:
         spec = obj.setdefault("spec", {})
@@ -41,9 +42,6 @@ class ServiceStrategy(Strategy):
     def prepare_update(self, obj: Document, old: Document) -> None:
         super().prepare_update(obj, old)
         _settle_addresses(obj["spec"])
-
-    def validate_name(self, name: str, *, is_prefix: bool) -> list[str]:
-        return label_problems(name, is_prefix=is_prefix)
 
     def validate(self, obj: Document) -> list[FieldError]:
         errors: list[FieldError] = []

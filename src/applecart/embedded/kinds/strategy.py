@@ -6,9 +6,10 @@ pure decision.
 """
 
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from applecart.embedded.field_errors import FieldError
+from applecart.embedded.kinds.names import NameProblems, subdomain_problems
 
 Document = dict[str, Any]
 
@@ -22,6 +23,7 @@ class Strategy:
     has_status = False  # `/status` is served, and the main endpoint does not change the status
     status_takes_metadata = False  # labels, annotations and the like may change through `/status`
     counts_generations = False  # metadata.generation rises with what is wanted
+    name_problems: ClassVar[NameProblems] = staticmethod(subdomain_problems)  # of a name or, as a prefix, of a generateName
     validates_updates_alone = False  # `validate_update` judges the whole object; `validate` is then asked about new ones only
 
     def drop_unknown(self, obj: Document) -> list[str]:
@@ -50,12 +52,6 @@ class Strategy:
         for member in old.keys() | obj.keys():
             if member not in ("status", "metadata", "apiVersion", "kind"):
                 keep(obj, old, member)
-
-    def validate_name(self, name: str, *, is_prefix: bool) -> list[str]:
-        """What is wrong with a name, as sentences; `is_prefix` for a generateName."""
-        from applecart.embedded.kinds.names import subdomain_problems
-
-        return subdomain_problems(name, is_prefix=is_prefix)
 
     def validate_with(self, found: list[FieldError], obj: Document, old: Document | None) -> list[FieldError]:
         """Everything that is wrong with a new object or, given the old one, an update; `found` is what its metadata gave."""

@@ -112,15 +112,11 @@ def _metadata_errors(meta: Any, path: str) -> list[FieldError]:
         return [FieldError("Invalid", path, f"no object metadata: {error}", meta)]
     named = {name: value for name, value in meta.items() if value is not None}
     named["name"] = named.get("name") or "fakename"  # the name of an embedded resource may be given later
-    errors = validate_metadata(named, namespaced=bool(named.get("namespace")), name_problems=_segment_problems)
+    errors = validate_metadata(named, namespaced=bool(named.get("namespace")), name_problems=path_segment_problems)
     return [
         FieldError(one.problem, path + one.field.removeprefix("metadata"), one.detail, one.value, one.shows_value)
         for one in errors
     ]
-
-
-def _segment_problems(name: str, *, is_prefix: bool) -> list[str]:
-    return path_segment_problems(name, is_prefix)
 
 
 def duplicate_errors(node: Node | None, value: Any, path: str = "") -> list[FieldError]:

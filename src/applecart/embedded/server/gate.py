@@ -318,7 +318,7 @@ def _metadata_problems(kind: Kind, document: Document) -> list[FieldError]:
     return validate_metadata(
         document["metadata"],
         namespaced=kind.resource.namespaced,
-        name_problems=kind.strategy.validate_name,
+        name_problems=kind.strategy.name_problems,
         is_custom=kind.is_custom,
     )
 

@@ -26,6 +26,7 @@ _WORDS: dict[str, str] = {
     "TypeInvalid": "Invalid value",
 }
 _EXPONENT = re.compile(r"(?<=[0-9])e([+-]?)([0-9]+)(?=[,}\]]|$)")
+MAX_SHOWN_DEPTH = 20
 _WITHOUT_VALUE = {"Required", "Forbidden", "TooLong"}
 
 
@@ -91,3 +92,16 @@ def _go_exponent(found: re.Match[str]) -> str:
 def quoted(text: str) -> str:
     """A string in quotes; control characters escaped, so that a message stays one line."""
     return msgspec.json.encode(text).decode()
+
+
+def go_value(value: Any, depth: int = 0) -> str:
+    """A value as the other language prints it: `map[image:a name:b]`. What is nested deeper than anybody reads is left out."""
+    if isinstance(value, list | dict) and depth > MAX_SHOWN_DEPTH:
+        return "..."
+    if isinstance(value, list):
+        return f"[{' '.join(go_value(one, depth + 1) for one in value)}]"
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{name}:{go_value(value[name], depth + 1)}' for name in sorted(value))}]"
+    if value is None:
+        return "<nil>"
+    return str(value).lower() if isinstance(value, bool) else str(value)

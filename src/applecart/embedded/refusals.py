@@ -82,6 +82,13 @@ def was_modified(resource: Resource, name: str) -> Refusal:
     return conflict(resource, name, why)
 
 
+def unmet_in_storage(resource: Resource, place: str, name: str, what: str, wanted: str, found: str) -> Refusal:
+    """The words of the real server's storage; its key and code say nothing here, but people grep the rest."""
+    differs = f"Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
+    why = f"StorageError: invalid object, Code: 4, Key: /registry/{place}, ResourceVersion: 0, AdditionalErrorMsg: {differs}"
+    return conflict(resource, name, why)
+
+
 def forbidden(resource: Resource, name: str, why: str, **more: Any) -> Refusal:
     about = f"{resource.label} {quoted(name)}" if name else resource.label
     return Refusal(403, "Forbidden", f"{about} is forbidden: {why}", details_of(resource, name, **more))

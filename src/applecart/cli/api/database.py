@@ -13,7 +13,7 @@ import msgspec
 
 from applecart.api.meta import Key
 from applecart.embedded.store.record import Op
-from applecart.embedded.store.sealing import SEALED, KeySealer
+from applecart.embedded.store.sealing import SEALED, Sealer
 from applecart.embedded.store.sqlite_file import SEALED_ROW, connect, explain, get_meta, refuse_foreign, set_meta
 from applecart.errors import BadInput, ControlPlaneFault
 
@@ -84,7 +84,7 @@ def check_database(file: Path) -> None:
         raise BadInput(f"the database in the backup is damaged ({' '.join(found.split())}); take another backup")
 
 
-def check_key(file: Path, sealer: KeySealer) -> None:
+def check_key(file: Path, sealer: Sealer) -> None:
     """Raises BadInput when the key does not open what the database holds."""
     with closing(connect(file)) as database:
         row = database.execute(SEALED_ROW, (SEALED,)).fetchone()

@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import Any
 
 from applecart.api.meta import Resource, stamp
+from applecart.api.pods import Pod
 from applecart.embedded.field_errors import FieldError, not_supported, quoted, required
 from applecart.embedded.kinds.strategy import Document
-from applecart.embedded.refusals import bad_request, conflict
+from applecart.embedded.refusals import bad_request, conflict, unmet_in_storage
 
 BINDING = Resource("", "v1", "Binding", "pods/binding")
-PODS = Resource("", "v1", "Pod", "pods")
 
 
 def with_condition(conditions: Sequence[dict[str, Any]], condition: dict[str, Any], now: datetime) -> list[dict[str, Any]]:
@@ -65,13 +65,11 @@ def bind(pod: Document, binding: Document, now: datetime) -> Document:
 
 
 def _check_preconditions(meta: dict[str, Any], wanted: dict[str, Any]) -> None:
-    key = f"/registry/pods/{meta.get('namespace')}/{meta['name']}"
     for field, what in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
         expected = wanted.get(field)
         if expected and expected != meta.get(field):
-            failed = f"Precondition failed: {what} in precondition: {expected}, {what} in object meta: {meta.get(field)}"
-            why = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {failed}"
-            raise conflict(PODS, meta["name"], why)
+            place = f"pods/{meta.get('namespace')}/{meta['name']}"
+            raise unmet_in_storage(Pod.resource, place, meta["name"], what, expected, str(meta.get(field)))
 
 
 def _merged(meta: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ validation; it does things in the real server's order, because each sees what th
 
 from typing import Any
 
-from applecart.api.meta import Resource
+from applecart.api.pods import Pod
 from applecart.embedded.auth.pod_references import is_mirror, secret_names
 from applecart.embedded.field_errors import quoted
 from applecart.embedded.kinds.strategy import Document
@@ -15,7 +15,6 @@ from applecart.embedded.refusals import Refusal, forbidden
 from applecart.embedded.schema.budget import spend
 from applecart.embedded.store.store import Reader
 
-PODS = Resource("", "v1", "Pod", "pods")
 SERVICE_ACCOUNTS = "serviceaccounts"
 DEFAULT_ACCOUNT = "default"
 PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
@@ -159,4 +158,4 @@ def _place(pod: Document, spec: dict[str, Any], scheduling: dict[str, Any]) -> N
 
 
 def _rejected(pod: Document, why: str) -> Refusal:
-    return forbidden(PODS, (pod.get("metadata") or {}).get("name") or "", why)
+    return forbidden(Pod.resource, (pod.get("metadata") or {}).get("name") or "", why)

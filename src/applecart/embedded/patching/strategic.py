@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from applecart.embedded.field_errors import go_value
 from applecart.embedded.patching.merge import without_nulls
 from applecart.embedded.patching.values import ABSENT, copied, json_type, refuses_deep_nesting
 from applecart.embedded.refusals import Refusal, bad_request
@@ -208,17 +209,6 @@ def bad_patch_type(directive: Any, patch: dict[str, Any]) -> Refusal:
     if type(directive) is not str:
         return unprocessable(f"unknown patch type: {json_type(directive)}")
     return unprocessable(f"unknown patch type: {directive} in map: {go_value(patch)}")
-
-
-def go_value(value: Any) -> str:
-    """A value as the other language prints it: `map[image:a name:b]`."""
-    if type(value) is dict:
-        return f"map[{' '.join(f'{name}:{go_value(value[name])}' for name in sorted(value))}]"
-    if type(value) is list:
-        return f"[{' '.join(map(go_value, value))}]"
-    if value is None:
-        return "<nil>"
-    return str(value).lower() if type(value) is bool else str(value)
 
 
 def bad_order_list() -> Refusal:

@@ -9,7 +9,8 @@ from typing import Any
 
 from yarl import URL
 
-from applecart.api.meta import Key, Resource
+from applecart.api.meta import Key
+from applecart.api.pods import Pod
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal, bad_request, not_found
 from applecart.embedded.server.core import Core
@@ -65,18 +66,15 @@ def agent_of(node: Document) -> AgentAddress:
     raise Refusal(500, "", f"no preferred addresses found; known addresses: [{known}]")
 
 
-PODS = Resource("", "v1", "Pod", "pods", True)
-
-
 def find_pod(core: Core, key: Key) -> Document:
     pod = core.reader.get("pods", key.namespace, key.name)
     if pod is None:
-        raise not_found(PODS, key.name)
+        raise not_found(Pod.resource, key.name)
     return pod
 
 
 def find_node(core: Core, name: str) -> Document:
     node = core.reader.get("nodes", "", name)
     if node is None:
-        raise not_found(PODS, name)  # the real server looks for the Node on behalf of the Pod, and says so
+        raise not_found(Pod.resource, name)  # the real server looks for the Node on behalf of the Pod, and says so
     return node

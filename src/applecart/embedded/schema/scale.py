@@ -7,12 +7,11 @@ from typing import Any
 
 import msgspec
 
-from applecart.embedded.field_errors import FieldError, quoted
+from applecart.embedded.field_errors import FieldError, go_value, quoted
 from applecart.embedded.refusals import Refusal, bad_request
 
 Document = dict[str, Any]
 LARGEST_REPLICAS = 2**31 - 1
-MAX_SHOWN_DEPTH = 20
 _META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _GO_TYPES = {
     str: "string",
@@ -141,17 +140,4 @@ def _text(obj: Document, path: str) -> str:
 
 def _accessor_error(path: str, value: Any, wanted: str) -> str:
     named = "<nil>" if value is None else _GO_TYPES.get(type(value), "interface {}")
-    return f"{path} accessor error: {_go(value)} is of the type {named}, expected {wanted}"
-
-
-def _go(value: Any, depth: int = 0) -> str:
-    """A value as Go prints it; what is nested deeper than anybody reads is left out."""
-    if isinstance(value, list | dict) and depth > MAX_SHOWN_DEPTH:
-        return "..."
-    if isinstance(value, list):
-        return f"[{' '.join(_go(one, depth + 1) for one in value)}]"
-    if isinstance(value, dict):
-        return f"map[{' '.join(f'{name}:{_go(value[name], depth + 1)}' for name in sorted(value))}]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "<nil>" if value is None else str(value)
+    return f"{path} accessor error: {go_value(value)} is of the type {named}, expected {wanted}"

@@ -14,7 +14,7 @@ from applecart.api.meta import Resource, read_stamp, stamp
 from applecart.embedded.field_errors import FieldError, invalid, not_supported
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
-from applecart.embedded.refusals import Refusal, bad_request, conflict
+from applecart.embedded.refusals import Refusal, bad_request, conflict, details_of
 from applecart.embedded.server.bodies import SCHEME, read_body
 from applecart.embedded.server.registry import CRD_LABEL, begin_leaving
 from applecart.embedded.server.request import ApiRequest, dry_run_problems, integer, invalid_options, is_true
@@ -222,10 +222,7 @@ def without_revision(options: DeleteOptions) -> DeleteOptions:
 
 def deleted_status(kind: Kind, record: Record) -> Document:
     """The answer when an object is gone and is not shown."""
-    details: Document = {"name": record.key.name}
-    if kind.resource.group:
-        details["group"] = kind.resource.group
-    details |= {"kind": kind.resource.plural, "uid": record.traits.uid}
+    details = details_of(kind.resource, record.key.name, uid=record.traits.uid)
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
 
 

@@ -11,7 +11,7 @@ import logging
 import ssl
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Self
 
@@ -26,7 +26,7 @@ from applecart.embedded.refusals import Refusal, bad_request, too_large, too_man
 from applecart.embedded.relay.relay import Relay
 from applecart.embedded.relay.streams import STREAM_PATHS, OpenStream, is_stream_request
 from applecart.embedded.server.api import SMALL_BODY_BYTES, Api, defect, refused
-from applecart.embedded.server.request import BODY_LIMIT_BYTES, Answer, ApiRequest, StreamAnswer, attributes_of
+from applecart.embedded.server.request import BODY_LIMIT_BYTES, Answer, ApiRequest, StreamAnswer, attributes_of, in_one_piece
 from applecart.embedded.server.request_log import RequestLog
 from applecart.errors import BadInput
 from applecart.observe.connection_limit import LimitedListener
@@ -234,7 +234,7 @@ class Front:
             response.content_length = len(answer.body)
         else:
             response.enable_chunked_encoding()
-        chunks = answer.chunks if isinstance(answer, StreamAnswer) else _one(answer.body)
+        chunks = answer.chunks if isinstance(answer, StreamAnswer) else in_one_piece(answer.body)
         try:
             await response.prepare(raw)
             async for chunk in chunks:
@@ -311,10 +311,6 @@ class _Connection(RequestHandler):
 class _Server(web.Server):
     def __call__(self) -> RequestHandler:
         return _Connection(self, loop=self._loop, **self._kwargs)
-
-
-async def _one(body: bytes) -> AsyncIterator[bytes]:
-    yield body
 
 
 def _logged_path(raw: web.BaseRequest) -> str:

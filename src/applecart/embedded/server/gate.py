@@ -21,7 +21,7 @@ from applecart.embedded.kinds.metadata import validate_metadata, validate_metada
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.patching.managed_fields import same_but_times
 from applecart.embedded.patching.values import unchanged
-from applecart.embedded.refusals import Refusal, already_exists, bad_request, conflict, invalid, not_found, was_modified
+from applecart.embedded.refusals import Refusal, already_exists, bad_request, invalid, not_found, unmet_in_storage, was_modified
 from applecart.embedded.server.admission import NAMESPACES, Write, admit, admit_new
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.deletion import DeleteOptions, Fate, decide, ends_with_update, refuse_unmet
@@ -337,14 +337,9 @@ def _generate_name(clock: Clock, kind: Kind, document: Document) -> None:
 def _refuse_other_object(write: Write, metadata: dict[str, Any], actual: dict[str, Any]) -> None:
     kind, key = write.kind, write.key
     if (uid := metadata.get("uid")) and uid != actual["uid"] and write.verb == "update":
-        # The words of the real server's storage; its key and code say nothing here, but people grep the rest.
         group = kind.resource.group if kind.is_custom else ""
         place = "/".join(filter(None, (group, kind.resource.plural, key.namespace, key.name)))
-        why = (
-            f"StorageError: invalid object, Code: 4, Key: /registry/{place}, ResourceVersion: 0, AdditionalErrorMsg: "
-            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {actual['uid']}"
-        )
-        raise conflict(kind.resource, key.name, why)
+        raise unmet_in_storage(kind.resource, place, key.name, "UID", uid, actual["uid"])
 
 
 def _refuse_other_revision(write: Write, metadata: dict[str, Any], actual: dict[str, Any]) -> None:

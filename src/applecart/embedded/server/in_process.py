@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from applecart.embedded.auth.user import User
 from applecart.embedded.refusals import too_large
 from applecart.embedded.server.api import Api, refused
-from applecart.embedded.server.request import BODY_LIMIT_BYTES, Answer, ApiRequest, StreamAnswer
+from applecart.embedded.server.request import BODY_LIMIT_BYTES, Answer, ApiRequest, StreamAnswer, in_one_piece
 from applecart.errors import DeadlineExceeded, Unreachable
 from applecart.kube.transport import Request, Response
 
@@ -27,7 +27,7 @@ class InProcessStream:
         self.status = answer.status
         self.headers: Mapping[str, str] = headers_of(answer)
         self._open_streams = open_streams
-        self._chunks: AsyncIterator[bytes] = answer.chunks if isinstance(answer, StreamAnswer) else _one(answer.body)
+        self._chunks: AsyncIterator[bytes] = answer.chunks if isinstance(answer, StreamAnswer) else in_one_piece(answer.body)
         self._coming: asyncio.Task[bytes] | None = None
         self._is_cut = False
         self._is_at_end = False
@@ -140,10 +140,6 @@ def headers_of(answer: Answer | StreamAnswer) -> dict[str, str]:
     if answer.warnings:
         headers["warning"] = ", ".join(answer.warnings)
     return headers
-
-
-async def _one(body: bytes) -> AsyncIterator[bytes]:
-    yield body
 
 
 async def _next(chunks: AsyncIterator[bytes]) -> bytes:

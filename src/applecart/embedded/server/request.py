@@ -61,6 +61,10 @@ class StreamAnswer:
     warnings: tuple[str, ...] = ()
 
 
+async def in_one_piece(body: bytes) -> AsyncIterator[bytes]:
+    yield body
+
+
 _OPTIONS_GROUP = "meta.k8s.io"
 
 

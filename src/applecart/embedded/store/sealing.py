@@ -7,7 +7,6 @@ time. A copy of the database without the key file holds no secret.
 import os
 import secrets
 from pathlib import Path
-from typing import Protocol
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -22,13 +21,7 @@ SEALED = b"\x01"  # JSON never begins so
 SEALED_LABELS = frozenset({"secrets"})
 
 
-class Sealer(Protocol):
-    def seal(self, label: str, key: Key, revision: int, value: bytes) -> bytes: ...
-
-    def unseal(self, label: str, key: Key, revision: int, stored: bytes) -> bytes: ...
-
-
-class KeySealer:
+class Sealer:
     """Seals the values of the resources that are secret; everything else passes as it is."""
 
     def __init__(self, key: bytes, source: str) -> None:
@@ -54,7 +47,7 @@ class KeySealer:
             ) from None
 
 
-def load_or_make_key(file: Path) -> KeySealer:
+def load_or_make_key(file: Path) -> Sealer:
     """The sealer of a key file, which is made when there is none."""
     if not file.exists():
         write_private(file, secrets.token_hex(KEY_BYTES).encode())
@@ -64,7 +57,7 @@ def load_or_make_key(file: Path) -> KeySealer:
         key = b""
     if len(key) != KEY_BYTES:
         raise BadInput(f"{file} holds no key of {KEY_BYTES} bytes in hexadecimal; put the right key file back")
-    return KeySealer(key, str(file))
+    return Sealer(key, str(file))
 
 
 def _bound_to(label: str, key: Key, revision: int) -> bytes:

@@ -67,10 +67,6 @@ class Store:
         """The newest committed revision."""
         return self._revision
 
-    @property
-    def compacted(self) -> int:
-        return self._log.compacted
-
     def table(self, label: str) -> Table:
         table = self._tables.get(label)
         if table is None:

@@ -42,6 +42,22 @@ def group_version_kind(kind: Served, name: str) -> Document:
     }
 
 
+def list_schema(kind: Served, metadata: Document, item: Document) -> Document:
+    """The schema of a kind's list; what its metadata and an item are differs between the versions."""
+    return {
+        "description": f"{kind.list_kind} is a list of {kind.resource.kind}",
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "metadata": metadata,
+            "items": {"type": "array", "items": item},
+        },
+        **group_version_kind(kind, kind.list_kind),
+    }
+
+
 PATCHES = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
 BODIES = ("application/json", "application/yaml")
 

@@ -33,6 +33,7 @@ from applecart.embedded.surface.openapi import (
     action_of,
     everywhere,
     group_version_kind,
+    list_schema,
     places_of,
     schema_name,
 )
@@ -138,20 +139,8 @@ def definitions_of(kind: Served, schema: Document | None) -> dict[str, Document]
     elif struct_name(resource.api_version, resource.kind) is None:  # computed, such as metrics
         found[name] = {"type": "object", **group_version_kind(kind, resource.kind)}
     if "list" in kind.verbs:
-        list_kind = getattr(kind, "list_kind", f"{resource.kind}List")
-        found[definition_name(resource, list_kind)] = {
-            "description": f"{list_kind} is a list of {resource.kind}",
-            "type": "object",
-            "required": ["items"],
-            "properties": {
-                "apiVersion": API_VERSION,
-                "kind": KIND,
-                "metadata": _reference(f"{META}.ListMeta"),
-                "items": {"type": "array", "items": _reference(name)},
-            },
-            **group_version_kind(kind, list_kind),
-            **selectable,
-        }
+        listed = list_schema(kind, _reference(f"{META}.ListMeta"), _reference(name))
+        found[definition_name(resource, kind.list_kind)] = {**listed, **selectable}
     return found
 
 
@@ -324,7 +313,7 @@ def _operation(kind: Served, verb: str, sub: Subresource | None = None, *, in_al
     elif verb == "delete":
         parameters.insert(0, {"name": "body", "in": "body", "schema": _reference(f"{META}.DeleteOptions")})
     if verb == "list":
-        shown = _reference(definition_name(resource, getattr(kind, "list_kind", f"{resource.kind}List")))
+        shown = _reference(definition_name(resource, kind.list_kind))
     elif verb in ("delete", "deletecollection"):
         shown = _reference(f"{META}.Status")
     patches = PATCHES if kind.is_custom else (*PATCHES[:2], STRATEGIC, *PATCHES[2:])

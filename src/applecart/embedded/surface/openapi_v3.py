@@ -33,6 +33,7 @@ from applecart.embedded.surface.openapi import (
     base_path,
     everywhere,
     group_version_kind,
+    list_schema,
     places_of,
     schema_name,
 )
@@ -119,8 +120,7 @@ def _document(kinds: list[Served], schema_of: Callable[[Any], Document | None]) 
     for kind in kinds:
         resource = kind.resource
         paths.update(paths_of(kind, schema_name(resource.group, resource.version, resource.kind)))
-        list_kind = getattr(kind, "list_kind", f"{resource.kind}List")
-        schemas.update(schemas_of(kind, list_kind, schema_of(kind)))
+        schemas.update(schemas_of(kind, schema_of(kind)))
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": f"{MAJOR}.{MINOR}"},
@@ -166,7 +166,7 @@ OBJECT_META_SCHEMA: Document = {
 }
 
 
-def schemas_of(kind: Served, list_kind: str, schema: Document | None) -> dict[str, Document]:
+def schemas_of(kind: Served, schema: Document | None) -> dict[str, Document]:
     """The components of a kind: of its objects and, where they are described, of their list."""
     resource = kind.resource
     name = schema_name(resource.group, resource.version, resource.kind)
@@ -187,19 +187,8 @@ def schemas_of(kind: Served, list_kind: str, schema: Document | None) -> dict[st
         },
         **group_version_kind(kind, resource.kind),
     }
-    items = {
-        "description": f"{list_kind} is a list of {resource.kind}",
-        "type": "object",
-        "required": ["items"],
-        "properties": {
-            "apiVersion": API_VERSION,
-            "kind": KIND,
-            "metadata": {"type": "object"},
-            "items": {"type": "array", "items": {"$ref": f"#/components/schemas/{name}"}},
-        },
-        **group_version_kind(kind, list_kind),
-    }
-    return {name: described, schema_name(resource.group, resource.version, list_kind): items}
+    listed = list_schema(kind, {"type": "object"}, {"$ref": f"#/components/schemas/{name}"})
+    return {name: described, schema_name(resource.group, resource.version, kind.list_kind): listed}
 
 
 def _unfolded(schema: Document) -> Document:

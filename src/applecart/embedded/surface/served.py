@@ -53,6 +53,8 @@ class Served(Protocol):
     @property
     def singular(self) -> str: ...
     @property
+    def list_kind(self) -> str: ...
+    @property
     def verbs(self) -> tuple[str, ...]: ...
     @property
     def short_names(self) -> tuple[str, ...]: ...
@@ -125,6 +127,10 @@ class VirtualKind(msgspec.Struct, frozen=True):
     @property
     def singular(self) -> str:
         return self.resource.kind.lower()
+
+    @property
+    def list_kind(self) -> str:
+        return f"{self.resource.kind}List"
 
 
 VIRTUAL_KINDS: tuple[Served, ...] = tuple(VirtualKind(resource) for resource in builtin.VIRTUAL_KINDS)

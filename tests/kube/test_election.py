@@ -453,15 +453,15 @@ async def test_work_that_is_stopped_may_act_until_it_has_ended(running: RunningA
         try:
             await forever()
         finally:
-            might_act.append(election.is_leader())
+            might_act.append(ours.is_leader())
 
-    election = Election(Client(running.transport(), clock), KEY, "a", clock)
-    task = asyncio.create_task(election.lead(work))
+    ours = Election(Client(running.transport(), clock), KEY, "a", clock)
+    task = asyncio.create_task(ours.lead(work))
     await elapse(1)
     task.cancel()
     await asyncio.wait({task})
     assert might_act == [True]
-    assert not election.is_leader()
+    assert not ours.is_leader()
 
 
 async def test_an_impatient_second_cancellation_does_not_leave_the_work_behind(running: RunningApi, clock: Clock) -> None:

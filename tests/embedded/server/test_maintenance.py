@@ -103,11 +103,11 @@ class Disk:
     def __init__(self, running: RunningApi) -> None:
         self.wal_bytes = 0
         self.checkpoints: list[str] = []
-        self._store = running.store
+        self._log = running.store._log
 
     @property
     def compacted(self) -> int:
-        return self._store.compacted
+        return self._log.compacted
 
     async def checkpoint(self, *, truncate: bool = False) -> None:
         self.checkpoints.append("truncate" if truncate else "passive")

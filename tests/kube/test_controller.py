@@ -274,6 +274,27 @@ async def test_a_reconcile_that_ends_as_cancelled_although_nobody_cancelled_it_d
     assert bench.heard.of("next") == [Outcome.DONE]
 
 
+async def test_a_group_that_fails_in_a_reconcile_costs_neither_its_worker_nor_the_deadline_of_the_next(clock: Clock) -> None:
+    """Before Python 3.13 such a group leaves the task it ran in counted as cancelled."""
+
+    async def script(key: str) -> Result:
+        if key == "group":
+            async with asyncio.TaskGroup() as group:
+                group.create_task(elapse(100))
+                group.create_task(always_failing())
+        return DONE if key == "next" else await asyncio.get_running_loop().create_future()
+
+    async def always_failing() -> None:
+        raise Transient("unreachable")
+
+    async with Bench(clock, script, deadline_s=5).running() as bench:
+        for key in ("group", "hung", "next"):
+            bench.queue.add(key)
+        await elapse(5.5)
+    assert bench.heard.of("hung") == [Outcome.OVERRUN]
+    assert bench.heard.of("next") == [Outcome.DONE]
+
+
 async def test_a_reconcile_that_returns_nothing_is_a_failure_not_a_crash(clock: Clock) -> None:
     async def script(key: str) -> Result:
         return DONE if key == "next" else None  # type: ignore[return-value]

@@ -46,9 +46,12 @@ def is_being_cancelled() -> bool:
 
 async def uncancelled(work: Awaitable[T]) -> T:
     """Its result; a cancellation that comes from within is an error, because whoever sees a cancelled task takes that for its
-    orderly end."""
+    orderly end.
+
+    It runs as a task of its own: before Python 3.13 a group in it that fails leaves its task counted as cancelled for ever.
+    """
     try:
-        return await work
+        return await asyncio.ensure_future(work)
     except asyncio.CancelledError as error:
         if is_being_cancelled():
             raise

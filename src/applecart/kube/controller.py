@@ -22,7 +22,7 @@ import msgspec
 from applecart.api.meta import Key, Object, ObjectMeta
 from applecart.clock import Clock
 from applecart.errors import ApplecartError, DeadlineExceeded
-from applecart.kube.background import StrayCancellation, is_being_cancelled
+from applecart.kube.background import is_being_cancelled, uncancelled
 from applecart.kube.backoff import failure_of
 from applecart.kube.cache import Change
 from applecart.kube.informer import Informer
@@ -197,12 +197,6 @@ class Controller(Generic[H]):
             self.queue.forget(key)
             self._plan_next_look(key, result)
             return result.outcome
-        except asyncio.CancelledError as error:
-            if is_being_cancelled():
-                raise
-            stray = StrayCancellation("the reconcile was cancelled from within")
-            stray.__cause__ = error
-            return self._failed(key, stray)
         except Exception as error:
             return self._failed(key, error)
 
@@ -210,15 +204,18 @@ class Controller(Generic[H]):
         limit = asyncio.timeout(self._deadline_s)
         try:
             async with limit:
-                if self.own_writes is None:
-                    return await self._reconcile(key)
-                await self.own_writes.seen(key)
-                with self.own_writes.noted(key):
-                    return await self._reconcile(key)
+                return await uncancelled(self._reconcile_on_own_writes(key))
         except Exception as error:
             if limit.expired():  # also when the reconcile turned its cancellation into an error of its own
                 raise Overrun(f"{key} was not reconciled within {self._deadline_s:g} s and was cancelled") from error
             raise
+
+    async def _reconcile_on_own_writes(self, key: H) -> Result:
+        if self.own_writes is None:
+            return await self._reconcile(key)
+        await self.own_writes.seen(key)
+        with self.own_writes.noted(key):
+            return await self._reconcile(key)
 
     def _plan_next_look(self, key: H, result: Result) -> None:
         if result.outcome is Outcome.AGAIN:

@@ -2,10 +2,15 @@
 
 import asyncio
 from datetime import timedelta
+from pathlib import Path
 
+from applecart.api.core import ConfigMap
 from applecart.clock import Clock
+from applecart.embedded.server.server import RunningApi
 from applecart.errors import Transient
+from applecart.kube.client import Client
 from applecart.kube.controller import DONE, WAIT, Controller, Result, again_in
+from applecart.kube.manager import Manager
 from applecart.kube.runtime_metrics import ControllerMetrics, ElectionMetrics, RecorderMetrics, measured_queue
 from applecart.kube.workqueue import WorkQueue
 from applecart.observe.ages import Ages
@@ -100,3 +105,15 @@ def test_a_recorder_exports_what_became_of_its_events() -> None:
     recorder.recorded("dropped")
     recorder.recorded("dropped")
     assert value(metrics, "applecart_events_total", component="kubelet", outcome="dropped") == 2
+
+
+async def test_the_page_of_commands_names_every_metric(running: RunningApi, clock: Clock) -> None:
+    """Only what counts objects and waits was written down, so nobody could make an alert of the others."""
+    manager = Manager(Client(running.transport(), clock))
+    ElectionMetrics(manager.metrics, "provider")
+    manager.informer(ConfigMap)
+    manager.recorder("kubelet")
+    manager.controller("hosts", lambda _: asyncio.sleep(0))
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "commands.md").read_text()
+    for family in manager.metrics.registry.collect():
+        assert f"`{family.name}{'_total' * (family.type == 'counter')}`" in page or family.name == "applecart_wait_untracked"

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from applecart.clock import Clock
 from applecart.observe import connection_limit
-from applecart.observe.connection_limit import NO_FILES, LimitedListener, _OutOfFiles, server_log
+from applecart.observe.connection_limit import NO_FILES, LimitedListener, server_log
 from tests.embedded.relay.stage import Trust
 from tests.observe.stranger import HOST, heard
 
@@ -121,15 +121,18 @@ async def test_a_flood_is_told_once_until_it_is_over(server: web.Server, caplog:
     ] * 2
 
 
-def test_running_out_of_files_is_one_line_and_not_one_for_each_attempt(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.real_time
+async def test_running_out_of_files_is_one_line_and_not_one_for_each_attempt(
+    server: web.Server, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Seen once: asyncio wrote 125,951 lines, each with a trace."""
-    told = _OutOfFiles()
-    records = [
-        logging.LogRecord("asyncio", logging.ERROR, "", 0, "%s\nsocket: <x>", (NO_FILES,), (OSError, OSError(24), None))
-        for _ in range(1000)
-    ]
-    shown = [record for record in records if told.filter(record)]
-    assert [(record.getMessage(), record.exc_info) for record in shown] == [
+    log = logging.getLogger("asyncio")
+    monkeypatch.setattr(log, "filters", [])
+    monkeypatch.setattr(connection_limit._once_a_minute, "told_s", 0.0)
+    (await LimitedListener.open(server, HOST, 0)).close()
+    for _ in range(1000):
+        log.error("%s\nsocket: <x>", NO_FILES, exc_info=OSError(24, "Too many open files"))
+    assert [(record.getMessage(), record.exc_info) for record in caplog.records] == [
         ("no file is free for a new connection; raise the limit of open files", None)
     ]
 

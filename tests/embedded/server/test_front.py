@@ -190,6 +190,21 @@ async def test_administrators_lose_no_connection_however_many_they_have(server: 
 
 
 @real_time
+async def test_connections_take_half_of_the_files_that_the_server_may_open(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And it raises their number first: launchd gives 256."""
+    monkeypatch.setattr(front, "raise_limit", lambda: 6)
+    async with EmbeddedServer(tmp_path / "data", clock) as server:
+        callers = [await Caller(server).__aenter__() for _ in range(4)]
+        assert await callers[-1].asks("GET", "/readyz") == 200
+        async with asyncio.timeout(PATIENCE_S):
+            assert await callers[0].reader.read() == b""
+        for caller in callers:
+            caller.writer.transport.abort()
+
+
+@real_time
 async def test_a_flood_of_strangers_closes_strangers_and_neither_admins_nor_nodes(server: EmbeddedServer) -> None:
     async with Caller(server, "system:node:mac", NODES) as node:
         assert await node.asks("GET", f"{LEASE}/mac") == 404

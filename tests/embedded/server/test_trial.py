@@ -18,9 +18,10 @@ from applecart.embedded.server.api import Api
 from applecart.embedded.server.core import Settings
 from applecart.embedded.server.gate import OBJECT_LIMIT_BYTES
 from applecart.embedded.server.in_process import InProcessTransport
+from applecart.embedded.server.request import ApiRequest
 from applecart.embedded.server.server import ADMIN, RunningApi, running_api
 from applecart.embedded.server.syntax import MOST_VALUES, MOST_YAML_BYTES
-from applecart.embedded.server.trial import Trial
+from applecart.embedded.server.trial import Trial, is_large
 from applecart.embedded.server.worker import LARGE_BYTES, Result, Worker
 from applecart.embedded.store.record import NOTHING, LogEntry, Op, Record, Traits
 from applecart.kube.transport import Request, Response
@@ -32,6 +33,21 @@ from tests.virtual_time import elapse
 MAPS = "/api/v1/namespaces/ci/configmaps"
 APPLY, MERGE = "application/apply-patch+yaml", "application/merge-patch+json"
 LARGE = {"large": "x" * LARGE_BYTES}
+
+NO_TRAITS = Traits("", NOTHING, NOTHING)
+
+
+def ask(
+    method: str,
+    size_bytes: int,
+    *,
+    content_type: str = "application/json",
+    accept: str = "application/json",
+    begins: bytes = b"a: b",
+) -> ApiRequest:
+    headers = {"content-type": content_type, "accept": accept}
+    return ApiRequest(method, f"{MAPS}/a", {}, ADMIN, headers, begins.ljust(size_bytes) if size_bytes else b"")
+
 
 Meanwhile = Callable[[], Awaitable[object]]
 
@@ -251,6 +267,27 @@ async def test_json_that_kubectl_sends_as_yaml_may_be_large_and_yaml_may_not(cal
     for method, path, content_type in (("POST", MAPS, "application/yaml"), ("PATCH", f"{MAPS}/b?fieldManager=me", APPLY)):
         answer = await callers.asks(method, path, yaml, content_type)
         assert (answer.status, b"limit is 262144 for YAML; send JSON" in answer.body) == (413, True)
+
+
+@pytest.mark.parametrize(
+    ("request_", "stored_bytes", "expected"),
+    [
+        (ask("POST", 2_000), 0, False),
+        (ask("POST", 2_000, content_type="application/yaml"), 0, True),
+        (ask("POST", 2_000, content_type="application/yaml", begins=b"{"), 0, False),
+        (ask("POST", 20_000), 0, True),
+        (ask("PATCH", 10), 20_000, True),
+        (ask("GET", 0), 20_000, False),
+        (ask("GET", 0, accept="application/json;as=Table"), 20_000, True),
+        (ask("GET", 0, accept="application/yaml"), 2_000, True),
+        (ask("GET", 0, accept="application/yaml"), 500, False),
+    ],
+)
+def test_what_is_large_is_told_by_what_is_read_made_and_shown(request_: ApiRequest, stored_bytes: int, expected: bool) -> None:
+    """A byte of YAML is as much work as sixteen of JSON, read or written."""
+    value = b'{"metadata":{"name":"a"}}'.ljust(stored_bytes)
+    record = Record(Key("ci", "a"), 1, value, NO_TRAITS) if stored_bytes else None
+    assert is_large(request_, record) is expected
 
 
 async def test_an_object_is_no_larger_than_in_etcd(callers: Callers) -> None:

@@ -6,6 +6,10 @@ from tests.conformance.clients.manifests import GROUP, config_map, event, node, 
 from tests.conformance.clients.script import manifest, script, step
 
 _READY = """-p '{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Up","message":"up"}]}}'"""
+# Written by hand: no controller runs beside these servers.
+_BUDGET = (
+    """patch pdb guard --subresource=status --type=merge -p '{"status":{"observedGeneration":1,"disruptionsAllowed":%d}}'"""
+)
 _BULK = manifest(*(config_map(f"n{number:02}") for number in range(25)))
 
 SCRIPTS = [
@@ -95,6 +99,20 @@ SCRIPTS = [
         step("drain {ns}-mac --force --timeout=20s", "drained"),
         step("get pods", "No resources found"),
         step("drain {ns}-absent", "not found", code=1),
+        step("delete node {ns}-mac", "deleted"),
+    ),
+    script(
+        "a drain stops at a Pod that its disruption budget guards",
+        step("create -f -", body=(node("{ns}-mac"), pod("p", nodeName="{ns}-mac", terminationGracePeriodSeconds=0))),
+        step("""patch pod p --subresource=status -p '{"status":{"phase":"Running"}}'"""),
+        step("create poddisruptionbudget guard --selector=app=p --min-available=1", "created"),
+        step(_BUDGET % 0, "patched"),
+        step("drain {ns}-mac --force --timeout=1s", "it would violate the pod's disruption budget", code=1),
+        step("get pods", "Running"),
+        step(_BUDGET % 1, "patched"),
+        step("drain {ns}-mac --force --timeout=20s", "drained"),
+        step("get pods", "No resources found"),
+        step("get pdb guard -o jsonpath='{.status.disruptionsAllowed}'", "0"),
         step("delete node {ns}-mac", "deleted"),
     ),
     script(

@@ -59,9 +59,21 @@ async def check_146(ctx: Context) -> Any:
     both[0]["served"] = False
     must(await ctx.admin.patch(f"{CRDS}/{name}", {"spec": {"versions": both}}))
     told["one is gone"] = sorted(_of_group((await _until(ctx, lambda document: one not in document["paths"])).body, group))
+    for third in ("v3alpha1", "v3beta1"):
+        versions = [*both, version(third, SIZE_ONLY, storage=False)]
+        must(await ctx.admin.patch(f"{CRDS}/{name}", {"spec": {"versions": versions}}))
+        served = await _until(ctx, _has(f"/apis/{group}/{third}/oddities"))
+        told[f"with {third}"] = sorted(_of_group(served.body, group))
+    must(await ctx.admin.patch(f"{CRDS}/{name}", {"spec": {"names": {"listKind": "Oddments"}}}))
+    renamed = await _until(ctx, lambda document: any("Oddments" in one for one in document["definitions"]))
+    told["lists have another name"] = _of_group(renamed.body, group)
     must(await ctx.admin.delete(f"{CRDS}/{name}"))
     told["all are gone"] = _of_group((await _until(ctx, lambda document: two not in document["paths"])).body, group)
     return told
+
+
+def _has(path: str) -> Callable[[Any], bool]:
+    return lambda document: path in document["paths"]
 
 
 async def _told_again(ctx: Context, etag: str) -> int:

@@ -113,8 +113,11 @@ async def test_such_a_definition_of_an_older_server_is_not_served_and_goes_alone
         crd = taking_over()
         kind.strategy.default(crd)
         kind.strategy.prepare_create(crd)
+        crd["status"]["acceptedNames"] = crd["spec"]["names"]
+        crd["status"]["conditions"] = [{"type": name, "status": "True"} for name in ("NamesAccepted", "Established")]
         await write_own(running.core, kind, crd | {"metadata": {**crd["metadata"], "uid": "1"}}).settle()
         assert await bindings(running) == before
+        assert not running.core.registry.custom(f"clusterrolebindings.{RBAC}")
     async with running_api(log, clock, token_keys()) as running:
         assert await bindings(running) == before
         assert (await call(running, AUTHOR, "GET", "/api/v1/secrets"))[0] == 403

@@ -480,6 +480,32 @@ async def test_an_eviction_that_means_another_pod_leaves_no_trace(nodes: Running
     assert nodes.store.revision == before
 
 
+@pytest.mark.parametrize("accept", ["text/html", "application/json;as=Table;g=meta.k8s.io;v=v1"])
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (f"{PODS}/pod-1/eviction", {**EVICTION, "metadata": {"name": "pod-1"}}),
+        (f"{PODS}/unbound/binding", {**BINDING, "metadata": {"name": "unbound"}}),
+    ],
+    ids=["eviction", "binding"],
+)
+async def test_what_cannot_be_answered_as_asked_is_not_done(nodes: RunningApi, path: str, body: Document, accept: str) -> None:
+    """It was done, and then refused."""
+    before = nodes.store.revision
+    answer = await nodes.transport(ADMIN).send(Request("POST", path, body=json.dumps(body).encode(), accept=accept))
+    assert (answer.status, nodes.store.revision) == (406, before)
+
+
+@pytest.mark.parametrize("body", [b"", b"null", b"{}"])
+@pytest.mark.parametrize("shape", ["PartialObjectMetadata", "Table"])
+async def test_a_deletion_is_told_in_a_status_whichever_shape_is_asked_for(nodes: RunningApi, shape: str, body: bytes) -> None:
+    """It was refused as not acceptable, once it was done; and options that are null were refused."""
+    accept = f"application/json;as={shape};g=meta.k8s.io;v=v1"
+    answer = await nodes.transport(ADMIN).send(Request("DELETE", "/api/v1/nodes/mac-2", body=body, accept=accept))
+    assert (answer.status, json.loads(answer.body)["kind"]) == (200, "Status")
+    assert (await ask(nodes, ADMIN, Door("GET", "/api/v1/nodes/mac-2")))[0] == 404
+
+
 @pytest.mark.parametrize(
     ("path", "body"),
     [

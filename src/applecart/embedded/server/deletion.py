@@ -183,6 +183,7 @@ NAMESPACES = "namespaces"
 def read_options(request: ApiRequest) -> DeleteOptions:
     """From the body when there is one, else from the query."""
     given: Any = read_body(request) if request.body else {}
+    given = {} if given is None else given  # some clients send null for no options
     if not isinstance(given, dict):
         raise bad_request("couldn't get version/kind; json parse error: the options are not an object")
     if given.get("kind") not in (None, "", "DeleteOptions"):

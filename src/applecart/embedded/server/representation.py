@@ -79,6 +79,10 @@ class Forms:
                 body = encode(partial_metadata(document, self._chosen.meta_version))
         return self._sent(body, status)
 
+    def status(self, status: Document) -> Answer:
+        """What was done, where the object is not shown: it has one shape, whichever was asked for."""
+        return self._sent(encode(status), 200)
+
     # Many
 
     def list(self, page: Page) -> Answer | StreamAnswer:

@@ -36,7 +36,7 @@ from applecart.embedded.server.request import END, Answer, ApiRequest, media_typ
 from applecart.embedded.server.writing import CREATE, JSON_PATCH, MERGE_PATCH, UPDATE, bad_patch, patcher, refuse_other_place
 from applecart.embedded.structure.conform import conform
 from applecart.embedded.structure.types import type_of
-from applecart.embedded.surface.negotiation import choose_answer
+from applecart.embedded.surface.negotiation import choose_answer, choose_plain
 from applecart.embedded.tables.printer_columns import table_of_columns
 from applecart.embedded.tables.render import table_document
 
@@ -114,6 +114,7 @@ def read_virtual(request: ApiRequest, api_version: str, kind: str, namespace: st
 
 async def bind(core: Core, request: ApiRequest, kind: Kind, key: Key, binding: Document) -> Answer:
     """Below a Pod and, for its name alone, below the namespace."""
+    choose_plain(request.accept)  # before anything is done
     write = write_of(request, "create", kind, key, CREATE, "binding")
     admitted = gate.admit_below(core, write, binding)
     bindings.validate_binding(key.name, binding)
@@ -127,6 +128,7 @@ async def bind(core: Core, request: ApiRequest, kind: Kind, key: Key, binding: D
 
 
 async def evict(core: Core, request: ApiRequest, kind: Kind, key: Key, eviction: Document) -> Answer:
+    choose_plain(request.accept)
     write = write_of(request, "create", kind, key, CREATE, "eviction")
     admitted = gate.admit_below(core, write, eviction)
     options = disruption.delete_options(key.name, eviction, ["All"] if write.is_dry_run else [])
@@ -177,6 +179,8 @@ async def get_scale(core: Core, request: ApiRequest, kind: Kind, key: Key, paths
 
 async def change_scale(core: Core, request: ApiRequest, kind: Kind, key: Key, paths: ScalePaths) -> Answer:
     """PUT or PATCH of the Scale."""
+    if choose_answer(request.accept).shape != "table":
+        choose_plain(request.accept)
     record = find(core, kind, key)
     if record is None:
         raise not_found(kind.resource, key.name)

@@ -30,7 +30,7 @@ from applecart.embedded.server.field_owners import applied_to
 from applecart.embedded.server.gate import settle_namespace
 from applecart.embedded.server.listing import ListOptions, Page, Selection, page
 from applecart.embedded.server.objects import encode, find
-from applecart.embedded.server.representation import Forms, sent
+from applecart.embedded.server.representation import Forms
 from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer, invalid_options, is_true, media_type
 from applecart.embedded.store.record import Record
 from applecart.embedded.structure.conform import conform
@@ -177,7 +177,7 @@ async def delete_one(core: Core, request: ApiRequest, kind: Kind, key: Key) -> A
     if submitted is not None:
         await submitted.settle()
     if is_gone and kind.resource.label not in deletion.ANSWERS_OBJECT:
-        return sent(deletion.deleted_status(kind, record), request.accept)
+        return forms.status(deletion.deleted_status(kind, record))
     return forms.one(record)
 
 

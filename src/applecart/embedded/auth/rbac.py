@@ -63,6 +63,7 @@ KINDS = (ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS)
 
 MOST_USERS = 4096  # remembered; a fleet has some hundred, a flood of impersonated names must not fill the memory
 MOST_ANSWERS = 2048  # per user; paths and namespaces are the caller's choice
+LONGEST_KEPT = 1024  # characters of a question, or of a user with groups; what fleets use is a tenth of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +116,11 @@ class Rbac:
             question = (attributes.verb, attributes.path)
         answer = known.answers.get(question)
         if answer is None:
-            if len(known.answers) >= MOST_ANSWERS:
-                known.answers.clear()
-            answer = known.answers[question] = self._answer(known, user, attributes)
+            answer = self._answer(known, user, attributes)
+            if _are_short(question):
+                if len(known.answers) >= MOST_ANSWERS:
+                    known.answers.clear()
+                known.answers[question] = answer
         allowances, denied = answer
         for names, decision in allowances:
             if not names or attributes.name in names:
@@ -140,9 +143,11 @@ class Rbac:
         key = (user.name, user.groups)
         known = self._known.get(key)
         if known is None:
-            if len(self._known) >= MOST_USERS:
-                self._known.clear()
-            known = self._known[key] = _Known()
+            known = _Known()
+            if _are_short((user.name, *user.groups)):
+                if len(self._known) >= MOST_USERS:
+                    self._known.clear()
+                self._known[key] = known
         return known
 
     def _answer(
@@ -164,8 +169,6 @@ class Rbac:
     def _grants(self, known: _Known, user: User, namespace: str) -> tuple[list[_Grant], list[str]]:
         found = known.grants.get(namespace)
         if found is None:
-            if len(known.grants) >= MOST_ANSWERS:
-                known.grants.clear()
             grants: list[_Grant] = []
             problems: list[str] = []
             for binding in self._bindings_of(user, namespace):
@@ -175,7 +178,11 @@ class Rbac:
                 else:
                     reason = f"RBAC: allowed by {binding.source}"
                     grants.extend(_Grant(reason, rule) for rule in rules)
-            found = known.grants[namespace] = (grants, problems)
+            found = (grants, problems)
+            if _are_short((namespace,)):
+                if len(known.grants) >= MOST_ANSWERS:
+                    known.grants.clear()
+                known.grants[namespace] = found
         return found
 
     def _bindings_of(self, user: User, namespace: str) -> Iterator[_Binding]:
@@ -212,6 +219,11 @@ class Rbac:
             self._cluster_bindings = _by_subject(reader.each(CLUSTER_ROLE_BINDINGS), "ClusterRoleBinding")
         self._known.clear()
         self._revisions = revisions
+
+
+def _are_short(texts: Iterable[str]) -> bool:
+    """Whether what is derived for these words of a caller may be kept."""
+    return sum(map(len, texts)) <= LONGEST_KEPT
 
 
 def aggregated(problems: list[str]) -> str:

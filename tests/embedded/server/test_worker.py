@@ -5,6 +5,7 @@ import gc
 import threading
 import time
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -98,6 +99,27 @@ async def test_what_comes_at_once_is_counted_at_once(worker: Worker) -> None:
     assert await worker.run(ONE, lambda: 1) == 1
     assert not worker._waiting
     assert not worker._turns_of
+
+
+async def test_a_refusal_of_whoever_has_gone_away_is_not_told_as_a_defect(worker: Worker) -> None:
+    """A scheduler that waited for ten seconds left a trace in the log for each Pod that took longer to bind."""
+    told: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    go = threading.Event()
+
+    def job() -> None:
+        go.wait(20)
+        raise Refusal(413, "RequestEntityTooLarge", "too much")
+
+    waiting = asyncio.create_task(worker.run(ONE, job))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    go.set()
+    assert await worker.run(ONE, lambda: 1) == 1
+    await asyncio.sleep(0)
+    gc.collect()
+    assert told == []
 
 
 async def test_whoever_goes_away_keeps_its_place_until_its_work_is_done(worker: Worker) -> None:

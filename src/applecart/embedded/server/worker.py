@@ -51,15 +51,20 @@ class Worker:
             raise too_many_requests("too many large requests, please try again later", 1)
         self._waiting[user.name] += 1
         # Whoever goes away meanwhile does not give its turn to the next one: there is one thread.
-        return await asyncio.shield(asyncio.create_task(self._in_turn(user.name, work)))
+        result = await asyncio.shield(asyncio.create_task(self._in_turn(user.name, work)))
+        if isinstance(result, Refusal):
+            raise result
+        return result
 
     def close(self) -> None:
         self._jobs.put(None)
 
-    async def _in_turn(self, name: str, work: Callable[[], Result]) -> Result:
+    async def _in_turn(self, name: str, work: Callable[[], Result]) -> Result | Refusal:
         try:
             async with self._turns_of[name], self._turn:  # users take turns, however much one of them sends
                 return await self._run(work)
+        except Refusal as refusal:  # as a value: to raise it where nobody waits any more would be told as a defect
+            return refusal
         finally:
             self._waiting[name] -= 1
             if not self._waiting[name]:

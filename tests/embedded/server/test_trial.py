@@ -436,11 +436,14 @@ async def test_a_small_request_about_much_is_worked_out_beside_the_loop(
     rule = {"verbs": names, "apiGroups": names, "resources": names, "resourceNames": names}
     assert (await callers.asks("POST", f"{RBAC}/roles", {"metadata": {"name": "r"}, "rules": [rule]})).status == 403
     assert callers.worker.runs == 2
+    repeated = b"a: &a [x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a]\nc: [*b,*b,*b,*b,*b,*b,*b]\n"
+    assert (await callers.asks("POST", MAPS, repeated, "application/yaml")).status == 422  # it has no name
+    assert callers.worker.runs == 3
     callers.user = ADMIN
     assert (await callers.asks("PATCH", f"{PODS}/p/status", {"status": {"phase": "Running"}}, MERGE)).status == 200
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
     assert (await callers.asks("POST", f"{PODS}/p/eviction", eviction)).status == 201
-    assert callers.worker.runs == 3
+    assert callers.worker.runs == 4
 
 
 async def test_small_objects_whose_columns_are_much_work_are_shown_beside_the_loop(

@@ -16,6 +16,7 @@ import yaml
 
 from applecart.embedded.field_errors import quoted
 from applecart.embedded.refusals import Refusal
+from applecart.embedded.schema.budget import spend
 from applecart.embedded.structure.strict import has_duplicates
 
 SHOWN_BYTES = 4096  # of a body that could not be read
@@ -267,9 +268,11 @@ class _Reading:
         match value:
             case dict():
                 inner = self._deeper(depth)
+                spend(len(value))  # 300 bytes may repeat to a million values
                 return {self._key(key): self.as_json(one, inner) for key, one in value.items()}
             case list() | tuple() | set():
                 inner = self._deeper(depth)
+                spend(len(value))
                 return [self.as_json(one, inner) for one in value]
             case float():
                 if not math.isfinite(value):

@@ -3,6 +3,7 @@
 import pytest
 
 from applecart.embedded.refusals import Refusal
+from applecart.embedded.server.api import told_warnings
 from applecart.embedded.server.request import attributes_of, integer, is_dry_run, is_true, revision
 
 
@@ -64,3 +65,11 @@ def test_all_is_the_only_stage_of_a_dry_run() -> None:
 def test_only_a_get_of_a_collection_watches(method: str, path: str, verb: str) -> None:
     """A POST that said `watch=1` was not counted among the requests in flight, and a HEAD that said it never ended."""
     assert attributes_of(method, f"/api/v1/namespaces/ci/{path}", {"watch": "1"}).verb == verb
+
+
+def test_warnings_are_told_once_and_cut_where_they_are_long_together() -> None:
+    """A client in Python reads a hundred headers, and could not read the answer to an object of 250 unknown fields."""
+    assert told_warnings(["a" * 4000, "b", "a" * 4000]) == ["a" * 4000, "b"]
+    assert told_warnings(["a" * 4000, "b" * 97]) == ["a" * 256, "b" * 97]
+    many = [f'unknown field "{number:04}{"x" * 45}"' for number in range(250)]
+    assert told_warnings(many) == many[:64]

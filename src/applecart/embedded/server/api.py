@@ -5,6 +5,7 @@ is a defect, is logged with its trace, and leaves as a 500 without a word of it.
 """
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 
@@ -33,6 +34,7 @@ from applecart.kube.background import is_being_cancelled
 from applecart.observe.logs import logger
 
 _log = logger(__name__)
+WARNINGS_LENGTH, WARNING_LENGTH = 4096, 256  # characters of all and, where that is not enough, of one; the real server's
 OF_COLLECTIONS = ("list", "watch", "deletecollection")  # they go in slices
 OF_SMALL_BODIES = ("binding", "eviction", "token", "scale")
 SMALL_BODY_BYTES = 32 << 10  # of questions, options and what is not stored as it is sent
@@ -67,7 +69,7 @@ class Api:
         except Exception:
             answer = defect(request.method, request.path)
         if request.warnings:
-            answer.warnings = tuple(warning_header(text) for text in dict.fromkeys(request.warnings))
+            answer.warnings = tuple(map(warning_header, told_warnings(request.warnings)))
         return answer
 
     async def _answer(self, request: ApiRequest) -> Answer | StreamAnswer:
@@ -209,6 +211,20 @@ def defect(method: str, path: str) -> Answer:
 
 def not_found_page() -> Answer:
     return Answer(404, b"404 page not found\n", TEXT)
+
+
+def told_warnings(texts: Iterable[str]) -> list[str]:
+    """Each once, and shortened when they are long together: clients take so many headers and so much in them."""
+    texts = list(dict.fromkeys(texts))
+    if sum(map(len, texts)) <= WARNINGS_LENGTH:
+        return texts
+    told, length = [], 0
+    for text in texts:
+        if length >= WARNINGS_LENGTH:
+            break
+        told.append(text[:WARNING_LENGTH])
+        length += len(told[-1])
+    return told
 
 
 def warning_header(text: str) -> str:

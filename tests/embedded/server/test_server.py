@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,11 @@ from applecart.api.meta import Key, ObjectMeta
 from applecart.clock import SystemClock
 from applecart.embedded.server.data_folder import existing_data_folder
 from applecart.embedded.server.server import EmbeddedServer, offline_api, reachable
+from applecart.embedded.trust.pki import LEAF_LIFETIME
 from applecart.errors import BadInput
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
+from applecart.kube.errors import Unauthorized
 from tests.soak import soaks
 
 pytestmark = pytest.mark.real_time
@@ -46,6 +49,17 @@ async def test_the_kubeconfig_that_it_writes_reaches_it_over_tls(host: str, tmp_
         assert (await client.get(Namespace, Key("", "default"))).name == "default"
         await client.aclose()
     assert not server.folder.address.exists()
+
+
+async def test_a_client_whose_certificate_has_ended_is_told_401(tmp_path: Path) -> None:
+    """A kubeconfig is good for a day; on the next, kubectl said: Unable to connect to the server: EOF."""
+    clock = SystemClock()
+    async with EmbeddedServer(tmp_path, clock) as server:
+        server.folder.write_admin(server.authority, server.url, clock.now() - LEAF_LIFETIME - timedelta(days=1))
+        client = Client(connect(str(server.folder.admin_kubeconfig), None, clock), clock)
+        with pytest.raises(Unauthorized):
+            await client.get(Namespace, Key("", "default"))
+        await client.aclose()
 
 
 async def test_its_data_outlive_it_and_can_be_read_without_a_socket(tmp_path: Path) -> None:

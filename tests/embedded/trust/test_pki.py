@@ -165,6 +165,16 @@ def test_an_authority_outlives_a_restart(tmp_path: Path) -> None:
     assert first.pair == second.pair
 
 
+@pytest.mark.parametrize("off", [timedelta(days=-1), AUTHORITY_LIFETIME + timedelta(days=1)])
+def test_an_authority_that_is_not_valid_now_is_refused_with_both_ways_out(off: timedelta, tmp_path: Path) -> None:
+    """After a clock went back by a day a server said that it serves, and every client refused it without a word in its log."""
+    load_or_create_authority(tmp_path, "ca", NOW)
+    with pytest.raises(
+        BadInput, match=r"ca\.crt is valid from 2025-12-31T23:55Z to .*: correct the clock, or remove .*ca\.key"
+    ):
+        load_or_create_authority(tmp_path, "ca", NOW + off)
+
+
 def test_authorities_of_other_names_are_others(tmp_path: Path) -> None:
     first = load_or_create_authority(tmp_path, "ca", NOW)
     assert load_or_create_authority(tmp_path, "etcd-ca", NOW).pair != first.pair

@@ -128,7 +128,7 @@ class Authority:
 
 
 def load_or_create_authority(folder: Path, name: str, now: datetime) -> Authority:
-    """The authority kept in this folder under this name; the first call makes it."""
+    """The authority kept in this folder under this name; the first call makes it. Nobody trusts one that is not valid now."""
     files = pair_files(folder, name)
     if not files.certificate.exists():
         authority = Authority.create(name, now)
@@ -141,6 +141,13 @@ def load_or_create_authority(folder: Path, name: str, now: datetime) -> Authorit
         raise _unreadable(files) from error
     if not isinstance(key, ec.EllipticCurvePrivateKey) or certificate.public_key() != key.public_key():
         raise _unreadable(files)
+    valid_from, valid_until = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if not valid_from <= now <= valid_until:
+        raise BadInput(
+            f"{files.certificate} is valid from {valid_from:%Y-%m-%dT%H:%MZ} to {valid_until:%Y-%m-%dT%H:%MZ}, and it is "
+            f"{now:%Y-%m-%dT%H:%MZ} by this machine's clock: correct the clock, or remove {files.certificate} and {files.key} "
+            "to get a new authority, after which every kubeconfig must be handed out anew"
+        )
     return Authority(certificate, key)
 
 

@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from applecart.cli.main import run
 from applecart.clock import SystemClock
 from applecart.embedded.server.data_folder import DataFolder
 from applecart.embedded.server.server import offline_api
+from applecart.embedded.store.sqlite_file import connect as connect_database
 from applecart.errors import BadInput, Permanent
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
@@ -137,6 +139,17 @@ async def test_namespaces_and_kinds_can_be_chosen(folder: DataFolder) -> None:
     ]
     assert {kind for kind, _ in named(exported(*data, "--kind", "Wagon", "--kind", f"wagons.{GROUP}"))} == {"Wagon"}
     assert "--kind submarine: the API serves no such kind" in refused("api", "export", *data, "--kind", "submarine")
+
+
+async def test_objects_of_a_kind_that_is_no_longer_served_are_counted(folder: DataFolder) -> None:
+    """Volumes of the version before stayed behind without a word, or with one that did not say what."""
+    with closing(connect_database(folder.database)) as database:
+        database.execute("INSERT INTO resource(label) VALUES ('persistentvolumes')")
+        row = "SELECT max(rev) + 1, (SELECT id FROM resource WHERE label = 'persistentvolumes'), '', 'pv1', 0, ? FROM log"
+        database.execute(f"INSERT INTO log(rev, res, ns, name, op, value) {row}", (b'{"metadata":{"name":"pv1","uid":"1"}}',))
+    told = done("api", "export", "--data", str(folder.folder)).stderr
+    assert "left out: 1 of persistentvolumes, which this version does not serve\n" in told
+    assert "kind=persistentvolumes objects=1" in told
 
 
 async def test_a_namespace_that_is_not_there_is_said(folder: DataFolder, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ The stream is in the order in which it can be created. It holds Secrets in clear
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,12 @@ from click.core import ParameterSource
 
 from applecart.api.core import Namespace
 from applecart.api.meta import Key, Resource
+from applecart.cli.api.database import read_facts
 from applecart.cli.api.portable import Document, Left, is_left_kind, portable, rank
 from applecart.cli.api.reach import data_option, reached
 from applecart.cli.api.yaml_stream import as_yaml
 from applecart.clock import SystemClock
+from applecart.embedded.server.data_folder import existing_data_folder
 from applecart.errors import BadInput, Permanent
 from applecart.kube.client import PAGE_SIZE, Client
 from applecart.kube.discovery import Discovery, discover
@@ -70,7 +72,11 @@ async def export(
     left: Counter[str] = Counter()
     async with reached(data, kubeconfig, context, SystemClock()) as client:
         await refuse_missing(client, namespaces)
-        for resource in chosen_kinds(await discover(client), kinds):
+        discovery = await discover(client)
+        if data is not None and not kinds and not namespaces:
+            stored = read_facts(existing_data_folder(data).database).objects
+            left.update(unserved(stored, {one.resource.label for one in discovery.preferred()}))
+        for resource in chosen_kinds(discovery, kinds):
             async for document in listed(client, resource):
                 if not is_chosen(resource, document, namespaces):
                     continue
@@ -81,6 +87,11 @@ async def export(
                     click.echo(as_yaml(moved), nl=False)
                     exported += 1
     return exported, left
+
+
+def unserved(stored: Mapping[str, int], served: Set[str]) -> dict[str, int]:
+    """How many objects a folder holds that no list shows, because a version before served their kind."""
+    return {f"of {label}, which this version does not serve": stored[label] for label in stored.keys() - served}
 
 
 async def refuse_missing(client: Client, namespaces: Sequence[str]) -> None:

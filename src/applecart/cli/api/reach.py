@@ -12,6 +12,7 @@ from applecart.embedded.server.data_folder import existing_data_folder
 from applecart.errors import BadInput
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
+from applecart.observe.logs import setup_logging
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -38,6 +39,7 @@ async def reached(data: Path | None, kubeconfig: str | None, context: str | None
         if folder.holder() is None:
             from applecart.embedded.server.server import offline_api
 
+            setup_logging("warning", "text")  # what a server would log at its start, with what it is about
             async with offline_api(folder, clock) as running:
                 yield Client(running.transport(), clock)
             return

@@ -1,5 +1,6 @@
 """`applecart api backup`: one file with everything in it, whole or not there at all."""
 
+import os
 import stat
 import tarfile
 import threading
@@ -85,11 +86,16 @@ async def test_a_missing_key_is_told_before_anything_is_written(folder: DataFold
     [
         ("missing/backup.tar", "missing/backup.tar lies in no folder; make it first, or name another file"),
         ("data", "data is a folder"),
+        ("pipe", "pipe is no file that can be replaced; name a file"),
+        ("link", "pipe is no file that can be replaced; name a file"),
     ],
 )
 async def test_a_target_that_cannot_be_written_is_a_sentence(
     folder: DataFolder, target: str, sentence: str, tmp_path: Path
 ) -> None:
+    """`--to /dev/stdout` replaced the device, when root did it."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
     assert sentence in refused("api", "backup", "--data", str(folder.folder), "--to", str(tmp_path / target))
 
 

@@ -39,9 +39,11 @@ def command(data: Path, target: Path, without_keys: bool) -> None:
 
 
 def back_up(folder: DataFolder, target: Path, now: datetime, *, with_keys: bool, progress: Progress) -> Manifest:
-    target = target.absolute()
+    target = target.resolve()
     if target.is_dir():
         raise BadInput(f"--to {target} is a folder; name a file")
+    if target.exists() and not target.is_file():
+        raise BadInput(f"--to {target} is no file that can be replaced; name a file")
     if not target.parent.is_dir():
         raise BadInput(f"--to {target} lies in no folder; make it first, or name another file")
     missing = [name for name in KEYS if with_keys and not (folder.folder / name).is_file()]

@@ -311,10 +311,7 @@ def _incomplete_alternative(said: Schema, place: Schema | None, path: str, said_
         return
     yield from _incomplete(said, place, path, said_path)
     if isinstance(said.get("items"), dict):
-        items = place.get("items")
-        yield from _incomplete_alternative(
-            said["items"], items if isinstance(items, dict) else None, f"{path}.items", f"{said_path}.items"
-        )
+        yield from _incomplete_alternative(said["items"], place.get("items"), f"{path}.items", f"{said_path}.items")
     for name, inner in (said.get("properties") or {}).items():
         known = (place.get("properties") or {}).get(name)
         below, said_below = f"{path}.properties[{name}]", f"{said_path}.properties[{name}]"

@@ -213,6 +213,36 @@ async def test_a_definition_that_was_being_deleted_when_the_server_stopped_goes_
         assert (await call(running, ADMIN, "GET", path))[0] == 404
 
 
+async def test_a_new_schema_holds_for_what_was_stored_before(clock: Clock) -> None:
+    """A real server shows no field that the schema lost. Ours did until the next write, and counted that as a generation."""
+    log = MemoryLog()
+    async with running_api(log, clock, token_keys()) as running:
+        path, one = f"{DEFINITIONS}/pools.{GROUP}", f"/apis/{GROUP}/v1/pools/a"
+        schema: dict[str, Any] = {"type": "object", "properties": {"old": {"type": "integer"}}}
+        assert (await call(running, ADMIN, "POST", DEFINITIONS, definition("pools", schema)))[0] == 201
+        assert (await call(running, ADMIN, "POST", one[:-2], resource("pools", "a", old=1)))[0] == 201
+        crd = (await call(running, ADMIN, "GET", path))[1]
+        properties = {"new": {"type": "integer", "default": 2}}
+        crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] = properties
+        assert (await call(running, ADMIN, "PUT", path, crd))[0] == 200
+        found = (await call(running, ADMIN, "GET", one))[1]
+        assert (found.get("old"), found.get("new")) == (None, 2)
+        found["metadata"]["labels"] = {"a": "b"}
+    async with running_api(log, clock, token_keys()) as running:
+        written = (await call(running, ADMIN, "PUT", one, found))[1]
+        assert (written.get("old"), written.get("new"), written["metadata"]["generation"]) == (None, 2, 1)
+
+
+async def test_a_definition_that_waits_for_a_name_is_not_served(clock: Clock) -> None:
+    async with serving(clock) as running:
+        for plural in ("first", "second"):
+            crd = definition(plural, {"type": "object"})
+            crd["spec"]["names"]["kind"] = "Same"
+            assert (await call(running, ADMIN, "POST", DEFINITIONS, crd))[0] == 201
+        assert (await call(running, ADMIN, "GET", f"/apis/{GROUP}/v1/first"))[0] == 200
+        assert (await call(running, ADMIN, "GET", f"/apis/{GROUP}/v1/second"))[0] == 404
+
+
 async def test_a_name_that_is_free_again_goes_to_one_that_waits_for_it(clock: Clock) -> None:
     """Of two both got it."""
     async with serving(clock) as running:

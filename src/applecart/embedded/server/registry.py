@@ -104,6 +104,7 @@ class Registry:
 def renew(kind: Kind, document: dict[str, Any]) -> bool:
     """Defaults and pruning of today's schema on an older object; whether anything changed."""
     before = msgspec.json.encode(document)
+    kind.strategy.drop_unknown(document)
     kind.strategy.default(document)
     return msgspec.json.encode(document) != before
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from applecart.api.meta import Key
+from applecart.api.meta import Key, ObjectMeta
 from applecart.api.nodes import Node
 from applecart.api.pods import Pod
 from applecart.clock import VirtualClock
@@ -140,6 +140,24 @@ async def test_a_watch_that_stops_silently_costs_nobody_its_pods(world: World) -
     await elapse(LONG_S)
     assert nobody_leaves(world.fleet)
     assert all(world.fleet.says(name, "Ready")[0] == "True" for name in HOSTS)
+
+
+@pytest.mark.parametrize("is_made_anew", [False, True], ids=["back", "made anew"])
+async def test_a_host_that_is_back_behind_a_silent_watch_keeps_its_pods(world: World, is_made_anew: bool) -> None:
+    """What the watch does not bring is that nobody has to leave any more: the live read has the last word."""
+    await lost_host(world)
+    world.controllers.plan = lambda request: Stalls() if ("watch", "true") in request.query else None
+    world.controllers.freeze()
+    await elapse(200)
+    client, key = world.fleet.client, Key("", "mac-1")
+    if is_made_anew:
+        node = await client.get(Node, key)
+        await client.delete(Node, key)
+        await client.create(Node(metadata=ObjectMeta(name="mac-1"), spec=node.spec))
+    else:
+        await world.fleet.hosts["mac-1"].come_back()
+    await elapse(130)
+    assert not world.fleet.is_leaving("on-mac-1")
 
 
 async def test_a_host_that_dies_behind_a_silent_watch_is_found_out_by_live_reads(world: World) -> None:

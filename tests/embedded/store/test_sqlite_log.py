@@ -231,6 +231,26 @@ async def test_a_write_that_cannot_be_stored_at_all_fails_loudly_and_not_in_sile
     await store.aclose()
 
 
+@pytest.mark.parametrize("step", ["_gather", "_commit"])
+@pytest.mark.parametrize("error", [MemoryError(), asyncio.CancelledError()], ids=["no memory", "cancelled"])
+async def test_a_writer_that_fails_at_any_step_ends_the_store_and_leaves_nobody_waiting(
+    tmp_path: Path, step: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: the thread ended, every write after it waited for ever, and the server said that it was well."""
+    works = getattr(SqliteLog, step)
+
+    def fail(*arguments: object) -> None:
+        works(*arguments)
+        monkeypatch.undo()
+        raise error
+
+    monkeypatch.setattr(SqliteLog, step, fail)
+    store, _ = open_store(tmp_path)
+    with pytest.raises(StoreFailed, match=f"cannot be used .{type(error).__name__}.; check the disk"):
+        await asyncio.wait_for(asyncio.gather(*(put(store, "configmaps", name, b"{}") for name in "ab")), 5)
+    await store.aclose()
+
+
 async def test_a_database_that_cannot_even_be_closed_fails_loudly(tmp_path: Path) -> None:
     """The writer's thread ended on the way to saying so, and everybody waited for ever."""
 

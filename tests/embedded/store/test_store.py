@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -238,17 +239,27 @@ def raise_surprise(*_: object) -> None:
     raise Surprise
 
 
+def be_cancelled(*_: object) -> None:
+    raise asyncio.CancelledError
+
+
 @pytest.mark.parametrize("broken", [(Table, "publish"), (Watcher, "flush")])
+@pytest.mark.parametrize("fail", [raise_surprise, be_cancelled])
 async def test_a_write_that_cannot_be_shown_ends_the_store_and_leaves_nobody_waiting(
-    opened: Opened, broken: tuple[type, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    opened: Opened,
+    broken: tuple[type, str],
+    fail: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The exception was the event loop's to log, and whoever had written waited for ever on a server that said it was well."""
     told: list[StoreFailed] = []
     opened.store.on_failure(told.append)
     opened.store.table(THINGS).watch(Scope())
     with monkeypatch.context() as patch:
-        patch.setattr(*broken, raise_surprise)
-        ends = await asyncio.gather(opened.put("a"), opened.put("b"), return_exceptions=True)
+        patch.setattr(*broken, fail)
+        writes = asyncio.gather(opened.put("a"), opened.put("b"), return_exceptions=True)
+        ends = await asyncio.wait_for(writes, 5)
     assert all(isinstance(end, StoreFailed) for end in ends)
     assert len(told) == 1
     assert "what follows from a write failed" in caplog.text

@@ -110,7 +110,7 @@ def set_meta(database: sqlite3.Connection, name: str, value: int) -> None:
     database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
 
-def explain(file: Path, error: Exception) -> str:
+def explain(file: Path, error: BaseException) -> str:
     """What a person can do about a failing database."""
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_FULL:
@@ -124,7 +124,7 @@ def explain(file: Path, error: Exception) -> str:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return f"{file} is held by another program ({error}); stop it and start again"
         case _:
-            return f"{file} cannot be used ({error}); check the disk, then start again"
+            return f"{file} cannot be used ({str(error) or type(error).__name__}); check the disk, then start again"
 
 
 def refuse_foreign(file: Path, database: sqlite3.Connection) -> None:

@@ -131,21 +131,18 @@ class SqliteLog:
     def _write_until_told(self) -> None:
         is_told = False
         while not is_told:
-            batch, jobs, is_told = self._gather()
-            if batch and not self._has_failed:
-                self._commit_or_fail(batch)
+            jobs: list[Job] = []
+            try:
+                batch, jobs, is_told = self._gather()
+                if batch and not self._has_failed:
+                    self._commit(batch)
+                    self._loop.call_soon_threadsafe(self._published, batch)
+            except BaseException as error:  # any: a writer that ended without a word would leave everybody waiting
+                self._end(error)
             for job in jobs:
                 job()
 
-    def _commit_or_fail(self, batch: Sequence[LogEntry]) -> None:
-        try:
-            self._commit(batch)
-        except Exception as error:  # any: a writer that ended without a word would leave everybody waiting
-            self._end(error)
-        else:
-            self._loop.call_soon_threadsafe(self._published, batch)
-
-    def _end(self, error: Exception) -> StoreFailed:
+    def _end(self, error: BaseException) -> StoreFailed:
         """Nothing is written any more: not by this batch, not by those that are already on their way."""
         failure = StoreFailed(explain(self._file, error))
         if not self._has_failed:

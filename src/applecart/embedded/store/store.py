@@ -167,7 +167,7 @@ class Store:
             work(*arguments)
         except StoreFailed as failure:
             return failure
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:  # the loop would drop the latter, with all that was to follow
             _log.exception("what follows from a write failed")
             why = f"what follows from a stored write could not be done ({type(error).__name__}, see the log)"
             return StoreFailed(f"{why}; start again: nothing that was acknowledged is lost")

@@ -12,15 +12,27 @@ from applecart.embedded.store.record import LogEntry, Op, Record
 from applecart.embedded.store.store import peek
 from applecart.kube.client import Client
 from tests.embedded.memory_log import MemoryLog
+from tests.virtual_time import elapse
 
+API = Key("default", "kubernetes")
 KEYS = TokenKeys(ec.generate_private_key(ec.SECP256R1()))
 
 
 async def test_the_api_has_the_service_that_clients_know_it_by(clock: Clock) -> None:
     """It was missing, and whoever asked for it took the cluster for a broken one."""
     async with running_api(MemoryLog(), clock, KEYS) as running:
-        service = await Client(running.transport(), clock).get(Service, Key("default", "kubernetes"))
-    assert service.labels == {"component": "apiserver", "provider": "kubernetes"}
+        service = await Client(running.transport(), clock).get(Service, API)
+        assert service.labels == {"component": "apiserver", "provider": "kubernetes"}
+
+
+async def test_that_service_is_there_again_when_somebody_deletes_it(clock: Clock) -> None:
+    """As on a real cluster; it was gone until the next start."""
+    async with running_api(MemoryLog(), clock, KEYS) as running:
+        client = Client(running.transport(), clock)
+        first = await client.get(Service, API)
+        await client.delete(Service, API)
+        await elapse(1)
+        assert (await client.get(Service, API)).uid != first.uid
 
 
 async def test_objects_of_a_kind_that_is_no_longer_served_are_told(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:

@@ -64,14 +64,20 @@ async def make_sure(core: Core) -> None:
             last = write_own(core, namespaces, document)
     for document in wanted():
         last = _reconcile(core, document) or last
-    services = _kind(core, "", "v1", "services")
-    if find(core, services, key_of(services, API_SERVICE)) is None:
-        service: Document = deepcopy(API_SERVICE)
-        services.strategy.default(service)
-        last = write_own(core, services, service)
+    last = make_api_service(core) or last
     last = aggregate(core) or last
     if last is not None:
         await last.settle()
+
+
+def make_api_service(core: Core) -> Submitted | None:
+    """Write the Service of the API where it is missing."""
+    services = _kind(core, "", "v1", "services")
+    if find(core, services, key_of(services, API_SERVICE)) is not None:
+        return None
+    service: Document = deepcopy(API_SERVICE)
+    services.strategy.default(service)
+    return write_own(core, services, service)
 
 
 def aggregate(core: Core) -> Submitted | None:
@@ -113,7 +119,7 @@ def _kind(core: Core, group: str, version: str, plural: str) -> Kind:
     return kind
 
 
-PODS = "pods"
+PODS, SERVICES = "pods", "services"
 
 
 class Consequences:
@@ -125,6 +131,7 @@ class Consequences:
         self._is_gathering = False
         core.store.on_commit(PODS, self._pod_changed)
         core.store.on_commit(CLUSTER_ROLES, self._role_changed)
+        core.store.on_commit(SERVICES, self._service_changed)
 
     def _pod_changed(self, change: Change) -> None:
         if not self._graph.is_kept:
@@ -142,6 +149,14 @@ class Consequences:
         if not self._is_gathering:
             self._is_gathering = True
             self._core.store.soon(self._gather)
+
+    def _service_changed(self, change: Change) -> None:
+        if change.op is Op.DELETED:
+            self._core.store.soon(self._make_api_service)
+
+    def _make_api_service(self) -> None:
+        if self._core.store.failure is None:
+            make_api_service(self._core)
 
     def _gather(self) -> None:
         self._is_gathering = False

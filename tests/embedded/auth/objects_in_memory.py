@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from applecart.api.meta import Key
 from applecart.embedded.auth.user import AUTHENTICATED, NODES, Attributes, User
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal
@@ -31,9 +32,10 @@ class ObjectsInMemory:
     def __init__(self, *documents: Document) -> None:
         self._objects: dict[str, dict[tuple[str, str], bytes]] = {}
         self._changed_at: dict[str, int] = {}
+        self._revisions: dict[tuple[str, str, str], int] = {}
         self._revision = 0
         self.listeners: list[Listener] = []
-        self.full_reads = 0
+        self.full_reads = self.reads = 0
         for document in documents:
             self.put(document)
 
@@ -45,19 +47,24 @@ class ObjectsInMemory:
         stored = {**document, "metadata": meta}
         label = LABELS[document["kind"]]
         key = (meta.get("namespace", ""), meta["name"])
-        old = self.get(label, *key)
+        old = self._get(label, *key)
         self._objects.setdefault(label, {})[key] = msgspec.json.encode(stored)
+        self._revisions[label, *key] = self._revision
         self._announce(label, old, stored)
         return stored
 
     def remove(self, kind: str, namespace: str, name: str) -> None:
         self._revision += 1
         label = LABELS[kind]
-        old = self.get(label, namespace, name)
+        old = self._get(label, namespace, name)
         del self._objects[label][namespace, name]
         self._announce(label, old, None)
 
     def get(self, label: str, namespace: str, name: str) -> dict[str, Any] | None:
+        self.reads += 1
+        return self._get(label, namespace, name)
+
+    def _get(self, label: str, namespace: str, name: str) -> dict[str, Any] | None:
         found = self._objects.get(label, {}).get((namespace, name))
         return None if found is None else msgspec.json.decode(found)
 
@@ -69,6 +76,9 @@ class ObjectsInMemory:
 
     def changed_at(self, label: str) -> int:
         return self._changed_at.get(label, 0)
+
+    def revisions(self, label: str) -> dict[Key, int]:
+        return {Key(*key): self._revisions[label, *key] for key in sorted(self._objects.get(label, {}))}
 
     def _announce(self, label: str, old: Document | None, new: Document | None) -> None:
         self._changed_at[label] = self._revision

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from applecart.api.meta import Key
 from applecart.embedded.kinds.builtin import builtin_kinds
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.metadata import validate_metadata, validate_metadata_update
@@ -64,6 +65,9 @@ class Objects:
 
     def changed_at(self, label: str) -> int:
         return 0
+
+    def revisions(self, label: str) -> dict[Key, int]:
+        return {}
 
 
 def entry_of(document: dict[str, Any]) -> Kind:

@@ -5,14 +5,14 @@ request passes here, so a known question must cost microseconds. Grants only add
 looks at the objects a request is about.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import msgspec
 
-from applecart.api.meta import Resource
+from applecart.api.meta import Key, Resource
 from applecart.embedded.auth.roles import Rule, rules_of
-from applecart.embedded.auth.untyped import Document, go_quoted, mapping, mappings, name_of, namespace_of, text
+from applecart.embedded.auth.untyped import Document, go_quoted, mapping, mappings, text
 from applecart.embedded.auth.user import SERVICE_ACCOUNT_PREFIX, Attributes, User
 from applecart.embedded.refusals import Refusal, details_of
 from applecart.embedded.store.store import Reader
@@ -66,15 +66,24 @@ MOST_ANSWERS = 2048  # per user; paths and namespaces are the caller's choice
 LONGEST_KEPT = 1024  # characters of a question, or of a user with groups; what fleets use is a tenth of it
 
 
+_Place = tuple[str, str, str]  # a subject's kind and name, and the namespace of what binds it
+
+
 @dataclass(frozen=True, slots=True)
 class _Binding:
     """One subject of a binding."""
 
-    name: str  # of the binding
-    source: str  # as a decision names it
+    kind: str  # of the binding
+    name: str
     namespace: str
     role_kind: str
     role_name: str
+    described: tuple[str, str]  # the subject, as a decision names it
+
+    @property
+    def source(self) -> str:
+        kind, name = self.described
+        return f"{self.kind} {go_quoted(self.name)} of {self.role_kind} {go_quoted(self.role_name)} to {kind} {go_quoted(name)}"
 
 
 @dataclass(slots=True)
@@ -97,10 +106,10 @@ class Rbac:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._revisions: list[int] = []
-        self._roles: dict[tuple[str, str], tuple[Rule, ...]] = {}
-        self._cluster_roles: dict[str, tuple[Rule, ...]] = {}
-        self._bindings: dict[tuple[str, str], dict[str, list[_Binding]]] = {}  # by subject, then namespace
-        self._cluster_bindings: dict[tuple[str, str], dict[str, list[_Binding]]] = {}
+        self._read_at: dict[str, dict[Key, int]] = {kind: {} for kind in KINDS}
+        self._roles: dict[Key, tuple[Rule, ...]] = {}  # those of the cluster have no namespace
+        self._bindings: dict[_Place, dict[str, _Binding]] = {}  # likewise, by their names
+        self._places: dict[Key, list[_Place]] = {}  # of a binding
         self._known: dict[tuple[str, tuple[str, ...]], _Known] = {}
 
     def decide(self, user: User, attributes: Attributes) -> Decision:
@@ -187,38 +196,62 @@ class Rbac:
 
     def _bindings_of(self, user: User, namespace: str) -> Iterator[_Binding]:
         subjects = [("User", user.name), *(("Group", group) for group in dict.fromkeys(user.groups))]
-        for table, scope in ((self._cluster_bindings, ""), (self._bindings, namespace)):
-            if table is self._bindings and not namespace:
-                continue
+        for scope in ("", namespace) if namespace else ("",):
             found: dict[str, _Binding] = {}
-            for subject in subjects:
-                for binding in table.get(subject, {}).get(scope, ()):
-                    found.setdefault(binding.name, binding)  # one that names the user and a group of theirs counts once
+            for kind, name in subjects:
+                # One that names the user and a group of theirs counts once.
+                found = {**self._bindings.get((kind, name, scope), {}), **found}
             yield from (found[name] for name in sorted(found))
 
     def _resolve(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...] | None:
         if kind == "ClusterRole":
-            return self._cluster_roles.get(name)
-        return self._roles.get((namespace, name)) if kind == "Role" else None
+            return self._roles.get(Key("", name))
+        return self._roles.get(Key(namespace, name)) if kind == "Role" else None
 
     def _reload(self) -> None:
-        """Read again the kinds that changed."""
+        """Read again what changed: one binding may name thousands, and thousands of bindings one."""
         reader = self._reader
         revisions = [reader.changed_at(kind) for kind in KINDS]
         if revisions == self._revisions:
             return
         previous = self._revisions or [-1] * len(KINDS)
         changed = {kind for kind, was, is_ in zip(KINDS, previous, revisions, strict=True) if was != is_}
-        if ROLES in changed:
-            self._roles = {(namespace_of(role), name_of(role)): rules_of(role) for role in reader.each(ROLES)}
-        if CLUSTER_ROLES in changed:
-            self._cluster_roles = {name_of(role): rules_of(role) for role in reader.each(CLUSTER_ROLES)}
-        if ROLE_BINDINGS in changed:
-            self._bindings = _by_subject(reader.each(ROLE_BINDINGS), "RoleBinding")
-        if CLUSTER_ROLE_BINDINGS in changed:
-            self._cluster_bindings = _by_subject(reader.each(CLUSTER_ROLE_BINDINGS), "ClusterRoleBinding")
+        for kind in changed:
+            before, now = self._read_at[kind], reader.revisions(kind)
+            for key in [key for key in before if key not in now] + [key for key in now if now[key] != before.get(key)]:
+                if bool(key.namespace) is (kind in (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)):
+                    continue  # a damaged one, which would hold where it was not meant to
+                document = reader.get(kind, *key) or {}
+                if kind in (ROLES, CLUSTER_ROLES):
+                    self._roles[key] = rules_of(document)
+                    if not document:
+                        del self._roles[key]
+                else:
+                    self._bind(key, document)
+            self._read_at[kind] = now
         self._known.clear()
         self._revisions = revisions
+
+    def _bind(self, key: Key, document: Document) -> None:
+        """Whom a binding binds, instead of whom it bound before."""
+        for place in self._places.pop(key, ()):
+            del self._bindings[place][key.name]
+            if not self._bindings[place]:
+                del self._bindings[place]
+        kind = "RoleBinding" if key.namespace else "ClusterRoleBinding"
+        role = mapping(document.get("roleRef"))
+        role_kind, role_name = text(role.get("kind")), text(role.get("name"))
+        shown = f"{key.name}/{key.namespace}" if key.namespace else key.name
+        bound: dict[_Place, _Binding] = {}
+        for subject in mappings(document.get("subjects")):
+            who, described = _subject(subject, key.namespace)
+            place = (*who, key.namespace)
+            if who[0] and place not in bound:
+                bound[place] = _Binding(kind, shown, key.namespace, role_kind, role_name, described)
+        for place, binding in bound.items():
+            self._bindings.setdefault(place, {})[key.name] = binding
+        if bound:
+            self._places[key] = list(bound)
 
 
 def _are_short(texts: Iterable[str]) -> bool:
@@ -232,35 +265,15 @@ def aggregated(problems: list[str]) -> str:
     return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
 
 
-def _by_subject(bindings: Iterable[Document], kind: str) -> dict[tuple[str, str], dict[str, list[_Binding]]]:
-    table: dict[tuple[str, str], dict[str, list[_Binding]]] = {}
-    for document in bindings:
-        namespace = namespace_of(document) if kind == "RoleBinding" else ""
-        role = mapping(document.get("roleRef"))
-        role_kind, role_name = text(role.get("kind")), text(role.get("name"))
-        shown = f"{name_of(document)}/{namespace}" if namespace else name_of(document)
-        seen: set[tuple[str, str]] = set()
-        for subject in mappings(document.get("subjects")):
-            who, described = _subject(subject, namespace)
-            if not who[0] or who in seen:
-                continue
-            seen.add(who)
-            source = f"{kind} {go_quoted(shown)} of {role_kind} {go_quoted(role_name)} to {described}"
-            binding = _Binding(shown, source, namespace, role_kind, role_name)
-            table.setdefault(who, {}).setdefault(namespace, []).append(binding)
-    return table
-
-
-def _subject(subject: Document, namespace: str) -> tuple[tuple[str, str], str]:
+def _subject(subject: Document, namespace: str) -> tuple[tuple[str, str], tuple[str, str]]:
     """Whom a subject means, and how a decision names it; a kind of "" means nobody."""
     kind, name = text(subject.get("kind")), text(subject.get("name"))
     if kind in ("User", "Group"):
-        return (kind, name), f"{kind} {go_quoted(name)}"
+        return (kind, name), (kind, name)
     account_namespace = text(subject.get("namespace")) or namespace
     if kind != "ServiceAccount" or not account_namespace:
-        return ("", ""), ""
-    user = f"{SERVICE_ACCOUNT_PREFIX}{account_namespace}:{name}"
-    return ("User", user), f"ServiceAccount {go_quoted(f'{name}/{account_namespace}')}"
+        return ("", ""), ("", "")
+    return ("User", f"{SERVICE_ACCOUNT_PREFIX}{account_namespace}:{name}"), (kind, f"{name}/{account_namespace}")
 
 
 def _unresolved(binding: _Binding) -> str:

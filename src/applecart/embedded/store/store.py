@@ -197,6 +197,9 @@ class Reader(Protocol):
     def changed_at(self, label: str) -> int:
         """The revision of the newest change of a resource: what was derived from it is good until this moves."""
 
+    def revisions(self, label: str) -> dict[Key, int]:
+        """The revision of each object of a resource: what was derived from one is good until its own moves."""
+
 
 class StoreReader:
     """A `Reader` of the store; tests of those parts have one of a dict."""
@@ -213,6 +216,9 @@ class StoreReader:
 
     def changed_at(self, label: str) -> int:
         return self._store.table(label).changed_at
+
+    def revisions(self, label: str) -> dict[Key, int]:
+        return {record.key: record.revision for record in self._store.table(label).records()}
 
 
 class _PeekedMetadata(msgspec.Struct):

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import logging
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -14,7 +15,7 @@ import pytest
 
 from applecart.clock import Clock
 from applecart.embedded.auth.user import ANONYMOUS, MASTERS, NODES, Attributes, User
-from applecart.embedded.refusals import Refusal
+from applecart.embedded.refusals import Refusal, too_many_requests
 from applecart.embedded.server import front, watching
 from applecart.embedded.server.front import Shares, _waits_for_nobody
 from applecart.embedded.server.server import EmbeddedServer
@@ -244,6 +245,24 @@ async def test_a_surprise_before_the_api_is_asked_is_said_and_answered(
     async with Caller(server, "admin", MASTERS) as admin:
         assert await admin.asks("GET", "/api/v1/namespaces") == 500
     assert [one.message for one in caplog.records] == ["a request failed in a way nobody foresaw"]
+
+
+@real_time
+async def test_an_answer_that_is_refused_halfway_is_cut_and_no_defect(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever had eight lists of large objects under way got a 200 for the ninth, and the log a trace."""
+
+    def refused(_: object, __: object) -> bytes:
+        raise too_many_requests("too many large requests", 1)
+
+    monkeypatch.setattr(watching, "event_line", refused)
+    caplog.set_level(logging.INFO)
+    async with Caller(server, "admin", MASTERS) as admin:
+        admin.begin("GET", "/api/v1/namespaces?watch=1")
+        async with asyncio.timeout(PATIENCE_S):
+            assert not (await admin.reader.read()).endswith(b"0\r\n\r\n")
+    assert [one.message for one in caplog.records if "broke off" in one.message] == ["an answer broke off"]
 
 
 @real_time

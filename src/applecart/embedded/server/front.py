@@ -250,9 +250,10 @@ class Front:
                             await response.write(piece)
             await response.write_eof()
         except (ConnectionError, TimeoutError):
-            if raw.transport is not None:
-                with suppress(AttributeError):  # before Python 3.11.5 a TLS transport that was closed twice cannot be aborted
-                    raw.transport.abort()
+            _abort(raw)
+        except Refusal as refusal:  # of what comes later in a list; without its end nobody takes it for the whole
+            _log.info("an answer broke off", call=f"{raw.method} {raw.path}", because=refusal.message)
+            _abort(raw)
         except Exception:  # what is sent already cannot become a refusal, and aiohttp is told to say nothing
             _log.exception("an answer broke off in a way nobody foresaw", extra={"call": f"{raw.method} {raw.path}"})
             raise
@@ -311,6 +312,12 @@ class _Connection(RequestHandler):
 class _Server(web.Server):
     def __call__(self) -> RequestHandler:
         return _Connection(self, loop=self._loop, **self._kwargs)
+
+
+def _abort(raw: web.BaseRequest) -> None:
+    if raw.transport is not None:
+        with suppress(AttributeError):  # before Python 3.11.5 a TLS transport that was closed twice cannot be aborted
+            raw.transport.abort()
 
 
 def _logged_path(raw: web.BaseRequest) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from applecart.api.meta import Resource
+from applecart.api.meta import ObjectMeta, Resource
+from applecart.api.nodes import Node
 from applecart.cli.api.export import chosen_kinds, export, is_chosen
 from applecart.cli.api.portable import OF_THE_CLUSTER, OWNERS
 from applecart.cli.api.yaml_stream import as_yaml, documents
@@ -138,6 +139,10 @@ async def test_namespaces_and_kinds_can_be_chosen(folder: DataFolder) -> None:
         ("ConfigMap", "settings"),
     ]
     assert {kind for kind, _ in named(exported(*data, "--kind", "Wagon", "--kind", f"wagons.{GROUP}"))} == {"Wagon"}
+    async with offline_api(folder, SystemClock()) as running:
+        await Client(running.transport(), SystemClock()).create(Node(metadata=ObjectMeta(name="mac-1")))
+    assert ("Node", "mac-1") not in named(exported(*data))
+    assert named(exported(*data, "--kind", "nodes")) == [("Node", "mac-1")]
     assert "--kind submarine: the API serves no such kind" in refused("api", "export", *data, "--kind", "submarine")
 
 

@@ -163,6 +163,14 @@ def test_merging_goes_on_in_the_same_bucket_and_loses_no_field() -> None:
     assert owned == {(field(f"f{number}"),) for number in range(40)}
 
 
+def test_a_bucket_that_is_younger_than_another_updater_is_not_lost() -> None:
+    entries: Entries = {updater(f"u{number}"): owning(f"f{number}", at(number)) for number in range(UPDATERS_LIMIT)}
+    entries[updater(OLD_UPDATES)] = owning("old", at(0))  # "ancient-changes" comes before "u0"
+    entries[updater("a")] = owning("a", "")
+    owned = {path for entry in cap_updaters(entries).values() for path in entry.fields.paths()}
+    assert owned == {(field(name),) for name in ("a", "old", *(f"f{number}" for number in range(UPDATERS_LIMIT)))}
+
+
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)
 BLANK_POD: dict[str, Any] = {"metadata": {}, "spec": {}, "status": {}}

@@ -281,6 +281,7 @@ def test_the_applied_value_wins_and_nothing_is_removed(live: Any, applied: Any, 
         ("ab", "", "ab"),
         ("acdxb", "dcba", "dxcba"),
         ("aab", "ba", "ba"),
+        ("aab", "an", "anb"),
         ("aa", "a", "a"),
     ],
 )

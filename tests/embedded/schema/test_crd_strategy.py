@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.schema.crd_strategy import (
     APPROVAL,
+    MOST_OF_A_DEFINITION,
     CrdStrategy,
     TakenNames,
     is_established,
@@ -187,6 +188,14 @@ def test_a_group_of_the_project_needs_its_approval(group: str, approval: str | N
     crd_strategy().prepare_create(crd)
     fields = [error.field for error in crd_strategy().validate(crd)]
     assert fields == ([f"metadata.annotations[{APPROVAL}]"] if is_refused else [])
+
+
+@pytest.mark.parametrize("member", ["shortNames", "categories"])
+def test_a_status_accepts_only_so_many_names(member: str) -> None:
+    old = established(definition("pools", {"type": "object"}))
+    new = deepcopy(old)
+    new["status"]["acceptedNames"][member] = [f"n{number}" for number in range(MOST_OF_A_DEFINITION + 1)]
+    assert [error.field for error in crd_strategy().validate_status(new, old)] == [f"status.acceptedNames.{member}"]
 
 
 def test_conversion_by_webhook_is_refused_with_what_to_do_instead() -> None:

@@ -8,11 +8,12 @@ import pytest
 
 from applecart.clock import Clock
 from applecart.embedded.patching.apply import LAST_APPLIED
-from applecart.embedded.server.server import RunningApi
+from applecart.embedded.server.request import Answer, ApiRequest
+from applecart.embedded.server.server import ADMIN, RunningApi
 from applecart.kube.transport import Request
 from tests.embedded.patching.shapes import GROUP, PROBE_CRD
 from tests.embedded.schema.definition_documents import GROUP as SCALES
-from tests.embedded.schema.definition_documents import SCALED
+from tests.embedded.schema.definition_documents import SCALED, resource
 from tests.kube.embedded_api import serving
 
 MERGE = "application/merge-patch+json"
@@ -186,6 +187,38 @@ async def test_what_the_server_says_of_a_definition_is_its_own(running: RunningA
         }
     }
     assert list(owned["me"]) == ["f:spec"]
+
+
+@pytest.mark.parametrize(
+    ("name", "program", "manager"),
+    [("m" * 128, "p/1", "m" * 128), ("", "p" * 200 + "/1", "p" * 128), ("", "p" * 127 + "\u00e9/1", "p" * 127)],
+)
+async def test_a_manager_is_who_says_so_or_the_beginning_of_the_program(
+    running: RunningApi, name: str, program: str, manager: str
+) -> None:
+    body = json.dumps({"metadata": {"name": "a"}, "data": {"k": "v"}}).encode()
+    headers = {"content-type": "application/json", "user-agent": program}
+    answer = await running.api.handle(ApiRequest("POST", MAPS, {"fieldManager": name} if name else {}, ADMIN, headers, body))
+    assert isinstance(answer, Answer)
+    assert list(owners(json.loads(answer.body))) == [manager]
+
+
+async def test_who_scales_owns_nothing_by_it(running: RunningApi) -> None:
+    kubectl, path = Kubectl(running), f"/apis/{SCALES}/v1/scales"
+    await kubectl.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", SCALED)
+    made = await kubectl.call("POST", path, resource("scales", "a", spec={"replicas": 1}), fieldManager="maker")
+    await kubectl.patch(f"{path}/a/scale", {"spec": {"replicas": 3}}, manager="scaler")
+    scaled = await kubectl.get(f"{path}/a")
+    assert scaled["spec"]["replicas"] == 3
+    assert owners(scaled) == owners(made)
+
+
+@pytest.mark.parametrize("name", ["m" * 129, "\u00e9" * 65])
+async def test_the_name_of_a_manager_has_so_many_bytes(running: RunningApi, name: str) -> None:
+    body = json.dumps({"metadata": {"name": "a"}}).encode()
+    answer = await running.transport().send(Request("POST", MAPS, (("fieldManager", name),), body))
+    assert answer.status == 422
+    assert b"fieldManager: Too long: may not be more than 128 bytes" in answer.body
 
 
 @pytest.mark.parametrize(("force", "code"), [("true", 200), ("false", 409), (None, 409)])

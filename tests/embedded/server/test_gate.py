@@ -296,6 +296,25 @@ async def test_a_generated_name_that_is_taken_is_drawn_again_a_few_times(
     assert code == 409 or answer["metadata"]["name"] == "a-other"
 
 
+async def test_what_is_only_called_like_them_may_be_deleted(running: RunningApi) -> None:
+    accounts = "/api/v1/namespaces/ci/serviceaccounts"
+    await make(running, accounts, {"metadata": {"name": "default"}})
+    assert (await ask(running, ADMIN, Door("DELETE", f"{accounts}/default")))[0] == 200
+
+
+@pytest.mark.parametrize("media", [MERGE, "application/json"], ids=["PATCH", "PUT"])
+async def test_whoever_takes_the_last_finalizer_is_answered_with_what_would_have_been_stored(
+    running: RunningApi, media: str
+) -> None:
+    maps = "/api/v1/namespaces/ci/configmaps"
+    await make(running, maps, {"metadata": {"name": "a", "finalizers": ["a/b"]}, "data": {"by": "maker"}})
+    going = (await ask(running, ADMIN, Door("DELETE", f"{maps}/a")))[1]
+    freed = {**going, "metadata": {**going["metadata"], "finalizers": None}, "data": {"by": "finalizer"}}
+    code, answer = await ask(running, ADMIN, Door("PATCH" if media == MERGE else "PUT", f"{maps}/a", freed, media))
+    assert (code, answer["data"], "finalizers" in answer["metadata"]) == (200, {"by": "finalizer"}, False)
+    assert (await ask(running, ADMIN, Door("GET", f"{maps}/a")))[0] == 404
+
+
 async def test_a_namespace_that_goes_says_so_and_names_no_grace(running: RunningApi) -> None:
     code, answer = await ask(running, ADMIN, Door("DELETE", "/api/v1/namespaces/going"))
     assert (code, answer["status"]["phase"]) == (200, "Terminating")

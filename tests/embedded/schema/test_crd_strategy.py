@@ -10,15 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from applecart.embedded.refusals import Refusal
+from applecart.embedded.schema import crd_strategy as crd_strategy_module
 from applecart.embedded.schema.crd_strategy import (
     APPROVAL,
     MOST_OF_A_DEFINITION,
+    TOO_COSTLY,
     CrdStrategy,
     TakenNames,
     is_established,
     status_with_names,
     taken_names,
 )
+from applecart.embedded.schema.patterns import compiled
 from tests.embedded.schema.definition_documents import definition
 from tests.embedded.schema.judged import as_received, crd_strategy, established, refusal_of
 
@@ -196,6 +199,17 @@ def test_a_status_accepts_only_so_many_names(member: str) -> None:
     new = deepcopy(old)
     new["status"]["acceptedNames"][member] = [f"n{number}" for number in range(MOST_OF_A_DEFINITION + 1)]
     assert [error.field for error in crd_strategy().validate_status(new, old)] == [f"status.acceptedNames.{member}"]
+
+
+def test_a_definition_that_takes_too_many_steps_to_compile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    crd = definition("pools", {"type": "object", "properties": {"a": {"type": "string", "pattern": "[a-z]{500}"}}})
+    crd_strategy().default(crd)
+    crd_strategy().prepare_create(crd)
+    assert crd_strategy().validate(crd) == []
+    monkeypatch.setattr(crd_strategy_module, "OF_A_DEFINITION", 100)
+    compiled.cache_clear()
+    (error,) = crd_strategy().validate(crd)
+    assert (error.field, error.detail) == ("spec.versions", TOO_COSTLY)
 
 
 def test_conversion_by_webhook_is_refused_with_what_to_do_instead() -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,7 @@ from applecart.clock import EPOCH, Clock
 from applecart.embedded.server.server import RunningApi
 from applecart.errors import Unreachable
 from applecart.kube.client import Client
-from applecart.kube.errors import Forbidden, NotFound
+from applecart.kube.errors import Details, Forbidden, NotFound, Status
 from applecart.kube.patch import Merge
 from applecart.kube.stuck_pods import (
     AGENT_PATIENCE,
@@ -334,6 +335,16 @@ async def test_a_404_that_speaks_of_no_node_is_no_confirmation(running: RunningA
     faulty = Client(FaultyTransport(running.transport(), always(Says(404))), clock)
     with pytest.raises(NotFound):
         await confirmed_gone(faulty, ["mac-1"])
+
+
+@pytest.mark.parametrize("name", ["", "mac-2"])
+async def test_a_404_that_speaks_of_something_else_is_no_confirmation(name: str) -> None:
+    class Elsewhere:
+        async def get(self, *_: object) -> Node:
+            raise NotFound(Status(details=Details(name=name)), "GET")
+
+    with pytest.raises(NotFound):
+        await confirmed_gone(cast(Client, Elsewhere()), ["mac-1"])
 
 
 async def test_a_node_that_comes_back_within_the_quarantine_keeps_its_pods(running: RunningApi, clock: Clock) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from applecart.api.meta import ObjectMeta, Resource
 from applecart.api.nodes import Node
-from applecart.cli.api.export import chosen_kinds, export, is_chosen
+from applecart.cli.api.export import chosen_kinds, export, is_chosen, listed
 from applecart.cli.api.portable import OF_THE_CLUSTER, OWNERS
 from applecart.cli.api.yaml_stream import as_yaml, documents
 from applecart.cli.main import run
@@ -146,15 +146,15 @@ async def test_namespaces_and_kinds_can_be_chosen(folder: DataFolder) -> None:
     assert "--kind submarine: the API serves no such kind" in refused("api", "export", *data, "--kind", "submarine")
 
 
-async def test_objects_of_a_kind_that_is_no_longer_served_are_counted(folder: DataFolder) -> None:
-    """Volumes of the version before stayed behind without a word, or with one that did not say what."""
-    with closing(connect_database(folder.database)) as database:
-        database.execute("INSERT INTO resource(label) VALUES ('persistentvolumes')")
-        row = "SELECT max(rev) + 1, (SELECT id FROM resource WHERE label = 'persistentvolumes'), '', 'pv1', 0, ? FROM log"
-        database.execute(f"INSERT INTO log(rev, res, ns, name, op, value) {row}", (b'{"metadata":{"name":"pv1","uid":"1"}}',))
-    told = done("api", "export", "--data", str(folder.folder)).stderr
-    assert "left out: 1 of persistentvolumes, which this version does not serve\n" in told
-    assert "kind=persistentvolumes objects=1" in told
+async def test_a_kind_with_many_objects_is_exported_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("applecart.cli.api.export.PAGE_SIZE", 2)
+    made, clock = await make_folder(tmp_path), SystemClock()
+    async with offline_api(made, clock) as running:
+        client = Client(running.transport(), clock)
+        names = [f"mac-{number}" for number in range(5)]
+        for name in names:
+            await client.create(Node(metadata=ObjectMeta(name=name)))
+        assert [one["metadata"]["name"] async for one in listed(client, Node.resource)] == names
 
 
 async def test_a_namespace_that_is_not_there_is_said(folder: DataFolder, capsys: pytest.CaptureFixture[str]) -> None:

@@ -139,6 +139,10 @@ def test_a_token_secret_moves_empty_so_that_the_other_cluster_fills_it() -> None
     assert secret["data"] == {"token": "eA=="}, "what was read is not changed"
 
 
+def test_another_secret_moves_with_its_data() -> None:
+    assert moved(SECRETS, {**of(), "type": "Opaque", "data": {"key": "eA=="}})["data"] == {"key": "eA=="}
+
+
 def test_an_address_of_a_service_stays_behind_but_that_it_has_none_moves() -> None:
     assert "clusterIP" not in moved(SERVICES, {**of(), "spec": {"clusterIP": "10.0.0.1", "ports": []}})["spec"]
     assert moved(SERVICES, {**of(), "spec": {"clusterIP": "None"}})["spec"] == {"clusterIP": "None"}

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from applecart.embedded.patching.field_set import NOTHING, FieldSet, field, key, path_text, value
 from applecart.embedded.patching.structured_merge import (
+    _KNOWN_MEMBERS,
+    MOST_KNOWN,
     BadItem,
     below,
     changes_between,
@@ -17,6 +19,7 @@ from applecart.embedded.patching.structured_merge import (
     form_of,
     is_named,
     keyed,
+    text_of_new,
     with_named,
     without,
 )
@@ -287,6 +290,12 @@ def test_the_applied_value_wins_and_nothing_is_removed(live: Any, applied: Any, 
 )
 def test_shared_items_come_in_the_applied_order(live: str, applied: str, expected: str) -> None:
     assert "".join(combined(list(live), list(applied), set_of())) == expected
+
+
+def test_names_that_nobody_uses_again_are_forgotten() -> None:
+    for number in range(MOST_KNOWN + 1):
+        text_of_new({f"name-{number}": "x"}, map_of(SCALAR))
+    assert 0 < len(_KNOWN_MEMBERS) <= MOST_KNOWN
 
 
 LETTERS = st.lists(st.sampled_from("abcdef"), unique=True)

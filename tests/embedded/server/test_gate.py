@@ -315,6 +315,18 @@ async def test_whoever_takes_the_last_finalizer_is_answered_with_what_would_have
     assert (await ask(running, ADMIN, Door("GET", f"{maps}/a")))[0] == 404
 
 
+@pytest.mark.parametrize(("phase", "says_why"), [("Running", True), ("Failed", False), ("Succeeded", False)])
+async def test_an_eviction_tells_why_only_of_a_pod_that_runs(running: RunningApi, phase: str, says_why: bool) -> None:
+    held = pod("ci", "p", "mac-1")
+    await make(running, PODS, {**held, "metadata": {**held["metadata"], "finalizers": ["a/b"]}})
+    assert (await ask(running, ADMIN, Door("PATCH", f"{PODS}/p/status", {"status": {"phase": phase}}, MERGE)))[0] == 200
+    assert (await ask(running, ADMIN, Door("POST", f"{PODS}/p/eviction", {**EVICTION, "metadata": {"name": "p"}})))[0] == 201
+    found = (await ask(running, ADMIN, Door("GET", f"{PODS}/p")))[1]
+    assert "deletionTimestamp" in found["metadata"]
+    told = [one["type"] for one in found["status"].get("conditions", ())]
+    assert ("DisruptionTarget" in told) is says_why
+
+
 async def test_a_namespace_that_goes_says_so_and_names_no_grace(running: RunningApi) -> None:
     code, answer = await ask(running, ADMIN, Door("DELETE", "/api/v1/namespaces/going"))
     assert (code, answer["status"]["phase"]) == (200, "Terminating")

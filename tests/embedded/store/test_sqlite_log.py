@@ -187,6 +187,16 @@ async def test_more_rows_than_fit_one_statement_are_one_commit(tmp_path: Path) -
     await store.aclose()
 
 
+async def test_nothing_is_left_of_what_was_deleted_once_its_deletion_is_compacted(tmp_path: Path) -> None:
+    store, log = open_store(tmp_path)
+    await put(store, "configmaps", "c", b"{}")
+    last = store.next_revision()
+    await store.write("configmaps", Op.DELETED, Record(Key("ns", "c"), last, b"{}", Traits("", NOTHING, NOTHING)))
+    await store.compact(last)
+    assert log._database.execute("SELECT count(*) FROM log").fetchone() == (0,)
+    await store.aclose()
+
+
 async def test_a_revision_is_not_given_out_again_after_its_deletion_was_compacted(tmp_path: Path) -> None:
     store, _ = open_store(tmp_path)
     for _ in range(BOOT_JUMP // 2 + 300):

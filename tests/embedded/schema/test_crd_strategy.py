@@ -13,6 +13,7 @@ from applecart.embedded.refusals import Refusal
 from applecart.embedded.schema import crd_strategy as crd_strategy_module
 from applecart.embedded.schema.crd_strategy import (
     APPROVAL,
+    BUILT_IN,
     MOST_OF_A_DEFINITION,
     TOO_COSTLY,
     CrdStrategy,
@@ -91,6 +92,13 @@ def test_a_definition_in_a_built_in_group_is_refused_and_one_of_before_may_still
     old = established(definition("olds", {"type": "object"}))
     assert [error.field for error in strategy.validate_with([], old, None)] == ["spec.group"]
     assert strategy.validate_with([], old, old) == []
+
+
+def test_in_a_group_of_the_server_no_name_is_accepted_and_none_is_kept() -> None:
+    first = status_with_names(crd(), TakenNames(), NOW)
+    again = status_with_names({**crd(), "status": first}, BUILT_IN, NOW)
+    assert conditions(again) == {"NamesAccepted": ("False", "BuiltInGroup"), "Established": ("False", "NotAccepted")}
+    assert again["acceptedNames"] == {"plural": "", "kind": ""}
 
 
 def test_a_freed_name_establishes_whoever_waited_for_it_and_dates_it() -> None:

@@ -157,6 +157,17 @@ async def test_a_kind_with_many_objects_is_exported_whole(tmp_path: Path, monkey
         assert [one["metadata"]["name"] async for one in listed(client, Node.resource)] == names
 
 
+async def test_objects_of_a_kind_that_is_no_longer_served_are_counted(folder: DataFolder) -> None:
+    """Volumes of the version before stayed behind without a word, or with one that did not say what."""
+    with closing(connect_database(folder.database)) as database:
+        database.execute("INSERT INTO resource(label) VALUES ('persistentvolumes')")
+        row = "SELECT max(rev) + 1, (SELECT id FROM resource WHERE label = 'persistentvolumes'), '', 'pv1', 0, ? FROM log"
+        database.execute(f"INSERT INTO log(rev, res, ns, name, op, value) {row}", (b'{"metadata":{"name":"pv1","uid":"1"}}',))
+    told = done("api", "export", "--data", str(folder.folder)).stderr
+    assert "left out: 1 of persistentvolumes, which this version does not serve\n" in told
+    assert "kind=persistentvolumes objects=1" in told
+
+
 async def test_a_namespace_that_is_not_there_is_said(folder: DataFolder, capsys: pytest.CaptureFixture[str]) -> None:
     """A name with a slip of the finger gave an empty file, exit code 0 and no word."""
     with pytest.raises(Permanent, match="the cluster has no namespace nope; look with"):

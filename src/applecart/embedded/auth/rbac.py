@@ -5,7 +5,7 @@ request passes here, so a known question must cost microseconds. Grants only add
 looks at the objects a request is about.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import msgspec

@@ -52,11 +52,14 @@ def test_it_runs_our_own_api_with_controllers_and_kinds_and_ends_on_ctrl_c(tmp_p
         assert "mac-1, mac-2, mac-3 (simulated; each Pod becomes a simulated VM)" in text
         assert re.search(r"\n  \S*kubectl run hello ", text)
         assert page(text, "/healthz")[0] == 200
-        assert page(text, "/readyz") == (200, "ok: manager\nok\n")
+        assert page(text, "/readyz") == (200, "ok: api\nok: manager\nok\n")
         metrics = page(text, "/metrics")[1]
         assert 'applecart_informer_objects{kind="runnerpools.tuist.dev",scope=""} 0.0' in metrics
         assert 'applecart_informer_objects{kind="nodes",scope=""} 3.0' in metrics
         assert f"{SWEEPS} 0.0" in metrics
+        for task in ("compaction", "checkpoints", "definitions", "scheduler"):  # of the API as well as of the manager
+            assert f'applecart_task_restarts_total{{task="{task}"}} 0.0' in metrics
+        assert 'scheduler_pending_pods{queue="unschedulable"} 0.0' in metrics
         assert done("connection", "--kubeconfig", kubeconfig(text)).returncode == 0
         process.send_signal(signal.SIGINT)
         assert process.wait(WAIT_S) == 0

@@ -6,8 +6,8 @@ Kubernetes' own are not at work.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -25,6 +25,8 @@ from applecart.embedded.trust.pki import Authority
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.manager import Manager
+from applecart.observe.metrics import Metrics
+from applecart.observe.serve import Check
 
 CONTROLLERS_LEASE = Key("kube-system", "applecart-controllers")
 SUPERVISE_EVERY_S = 1.0  # a server that died is told within a second; asking costs a system call
@@ -48,12 +50,16 @@ class RunningApi(msgspec.Struct, frozen=True):
     controllers_lease: Key | None = None  # others may run them on it too: only who holds this works
     work: tuple[Work, ...] = ()  # what must go on as long as it is used
     agents: AgentAccess | None = None  # None: it is somebody else's
+    ready: Mapping[str, Check] = {}  # what runs in it, where that is in this process
+
+
+Start = Callable[[Options, Clock], AbstractAsyncContextManager[RunningApi]]
 
 
 @asynccontextmanager
-async def running_api(chosen: str, options: Options, clock: Clock) -> AsyncIterator[RunningApi]:
-    api = {EMBEDDED: _embedded, BINARIES: _binaries}.get(chosen, _external)
-    async with api(options, clock) as running:
+async def running_api(chosen: str, options: Options, clock: Clock, metrics: Metrics) -> AsyncIterator[RunningApi]:
+    apis: dict[str, Start] = {EMBEDDED: partial(_embedded, metrics=metrics), BINARIES: _binaries}
+    async with apis.get(chosen, _external)(options, clock) as running:
         try:
             yield running
         finally:
@@ -61,7 +67,7 @@ async def running_api(chosen: str, options: Options, clock: Clock) -> AsyncItera
 
 
 @asynccontextmanager
-async def _embedded(options: Options, clock: Clock) -> AsyncIterator[RunningApi]:
+async def _embedded(options: Options, clock: Clock, metrics: Metrics) -> AsyncIterator[RunningApi]:
     from applecart.cli.api.notices import watch_size
     from applecart.cli.api.start import ends_with_its_disk
     from applecart.embedded.server.core import Settings
@@ -69,7 +75,7 @@ async def _embedded(options: Options, clock: Clock) -> AsyncIterator[RunningApi]
 
     has_controllers = options.controllers is not False
     settings = Settings(needs_service_accounts=has_controllers)
-    async with EmbeddedServer(options.data / "api", clock, port=options.api_port, settings=settings) as server:
+    async with EmbeddedServer(options.data / "api", clock, port=options.api_port, settings=settings, metrics=metrics) as server:
         client = Client(server.running.transport(), clock)
         add = None
         if has_controllers:
@@ -81,7 +87,8 @@ async def _embedded(options: Options, clock: Clock) -> AsyncIterator[RunningApi]
         disk = partial(ends_with_its_disk, server)
         agents = AgentAccess(lambda _, user: Client(server.running.transport(user), clock), server.authority)
         kubeconfig = server.folder.admin_kubeconfig
-        yield RunningApi(client, server.url, kubeconfig, add_controllers=add, work=(disk, size), agents=agents)
+        ready = {"api": server.running.core.background.down}
+        yield RunningApi(client, server.url, kubeconfig, add_controllers=add, work=(disk, size), agents=agents, ready=ready)
 
 
 @asynccontextmanager

@@ -120,7 +120,7 @@ async def run(options: Options, clock: Clock) -> None:
         await running.enter_async_context(page)
         click.echo(f"applecart {__version__}")
         click.echo(f"  pages        http://127.0.0.1:{page.port}/metrics, /healthz, /readyz")
-        api = await running.enter_async_context(running_api(chosen, options, clock))
+        api = await running.enter_async_context(running_api(chosen, options, clock, metrics))
         click.echo(f"  api          {api.url} ({MEANS[chosen]})")
         identity = unique_identity(socket.gethostname(), clock.random)
         manager = Manager(api.client, metrics=metrics, ages=ages, lease=api.controllers_lease, identity=identity)
@@ -130,7 +130,7 @@ async def run(options: Options, clock: Clock) -> None:
         if frees_stuck_pods(chosen, options):
             sweep = Sweep(manager.client, clock, metrics=metrics, ages=ages)
             manager.background("stuck Pods", sweep.run)
-        page.ready = {"manager": manager.not_ready}
+        page.ready = {**api.ready, "manager": manager.not_ready}
         if chosen != EXTERNAL:
             click.echo(f"  kinds        {', '.join(await install_kinds(api.client))}")
         await running.enter_async_context(in_background(manager.run, *api.work))

@@ -46,6 +46,7 @@ from applecart.embedded.trust.control_plane_files import ADMIN_USER, LOOPBACK, S
 from applecart.embedded.trust.pki import alternative
 from applecart.errors import BadInput
 from applecart.kube.background import Background
+from applecart.observe.metrics import Metrics
 
 ISSUER = "https://kubernetes.default.svc"  # the issuer kubeadm uses, so tokens look alike everywhere
 ADMIN = User(ADMIN_USER, (MASTERS, "system:authenticated"))
@@ -85,6 +86,7 @@ async def running_api(
     address: str = f"{LOOPBACK}:443",
     *,
     has_worker: bool = False,  # for what is too large for the loop, where others wait for it
+    metrics: Metrics | None = None,
 ) -> AsyncIterator[RunningApi]:
     """An API over a log, until the block ends."""
     readers: list[StoreReader] = []
@@ -102,7 +104,7 @@ async def running_api(
     readers.append(reader)
     authorizer = Authorizer(reader)
     worker = Worker(Authorizer(reader)) if has_worker else None
-    background = Background(clock, is_over=lambda: store.failure is not None)
+    background = Background(clock, metrics, is_over=lambda: store.failure is not None)
     core = Core(store, registry, reader, clock, authorizer, settings or Settings(), background, worker)
     accounts = ServiceAccountTokens(keys, ISSUER, reader, clock)
     identity = Identity(BearerTokens(accounts, BootstrapTokens(reader, clock)), accounts)
@@ -147,12 +149,14 @@ class EmbeddedServer:
         host: str = LOOPBACK,
         names: Sequence[str] = (),  # under which clients reach it besides the host and the usual ones
         settings: Settings | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self._data = data
         self._clock = clock
         self._host = host
         self._names = names
         self._settings = settings
+        self._metrics = metrics
         self.port = port
         self._stack = AsyncExitStack()
         self._failed: asyncio.Future[StoreFailed] | None = None
@@ -190,7 +194,7 @@ class EmbeddedServer:
         log = open_log(self.folder)
         self.authority = self.folder.authority(now, is_in_use=log.revision > 0)
         self.keys = TokenKeys.load(self.folder.token_keys())
-        served = running_api(log, self._clock, self.keys, self._settings, has_worker=True)
+        served = running_api(log, self._clock, self.keys, self._settings, has_worker=True, metrics=self._metrics)
         running = await self._stack.enter_async_context(served)
         self.running = running
         self._failed = asyncio.get_running_loop().create_future()

@@ -18,6 +18,7 @@ from applecart.kube.patch import Json, Merge
 from applecart.kube.transport import Request
 from tests.embedded.controllers.scheduler.conftest import Play
 from tests.embedded.controllers.scheduler.objects import node, pod
+from tests.embedded.controllers.scheduler.stage import Stage
 from tests.kube.faults import Fault, Hung, Late, Lost, Plan, Refused, Says, Slow
 from tests.virtual_time import elapse
 
@@ -36,6 +37,22 @@ async def bind_as_somebody_else(play: Play, name: str, to: str) -> None:
     body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"kind": "Node", "name": to}}
     path = f"/api/v1/namespaces/test/pods/{name}/binding"
     await play.client.call(Request("POST", path, body=msgspec.json.encode(body)))
+
+
+async def test_the_page_tells_who_waits_for_what(running: RunningApi, clock: Clock) -> None:
+    """Every queue of ours was measured but this one, which is no work queue."""
+    client = Client(running.transport(), clock)
+    manager = Manager(client)
+    Scheduler(manager)
+    await Stage(client, "test").pod(pod("fits-nowhere"))
+    task = asyncio.create_task(manager.run())
+    await elapse(10)
+    page = manager.metrics.render().decode()
+    task.cancel()
+    await asyncio.wait([task])
+    shown = {line for line in page.splitlines() if line.startswith("scheduler_pending_pods{")}
+    counts = {"active": 0, "backoff": 0, "unschedulable": 1}
+    assert shown == {f'scheduler_pending_pods{{queue="{queue}"}} {count}.0' for queue, count in counts.items()}
 
 
 async def test_a_lost_answer_is_asked_again_and_tells_of_it_once(play: Play) -> None:

@@ -62,6 +62,9 @@ class Pending:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def count(self, *standings: State) -> int:
+        return sum(entry.standing in standings for entry in self._entries.values())
+
     def get(self, key: Key) -> PendingPod | None:
         return self._entries.get(key)
 

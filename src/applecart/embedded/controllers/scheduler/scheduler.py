@@ -9,6 +9,7 @@ it cannot place it explains in a condition and an Event and tries again when som
 
 import asyncio
 from datetime import datetime
+from functools import partial
 
 from applecart.api.conditions import POD_SCHEDULED
 from applecart.api.meta import Key, ObjectMeta
@@ -19,7 +20,7 @@ from applecart.embedded.controllers.scheduler.decide import GATED, Decider, assi
 from applecart.embedded.controllers.scheduler.fit import fits
 from applecart.embedded.controllers.scheduler.fleet import Fleet, facts_of
 from applecart.embedded.controllers.scheduler.pod_shape import Wants, amounts_taken, host_ports_of, wants_of
-from applecart.embedded.controllers.scheduler.queue import Pending, PendingPod
+from applecart.embedded.controllers.scheduler.queue import Pending, PendingPod, State
 from applecart.errors import ApplecartError
 from applecart.kube.cache import Change
 from applecart.kube.client import Client
@@ -36,6 +37,8 @@ BINDING = "binding"
 DEFAULT_SCHEDULER = "default-scheduler"  # what a Pod asks for that names none
 ATTEMPT_S = 10.0  # one hung call must not hold up every other Pod for longer (I13); a binding takes milliseconds
 GATED_REASON = "SchedulingGated"
+# As kube-scheduler calls them, so that dashboards made for it show ours too.
+QUEUES = {"active": (State.READY, State.TRIED), "backoff": (State.FAILED,), "unschedulable": (State.WAITING,)}
 
 
 log = logger(__name__)
@@ -84,6 +87,9 @@ class Scheduler:
         self._runtime_classes.on_change(self._runtime_class_changed)
         self._nodes.on_change(self._node_changed)
         self._pods.on_change(self._pod_changed)
+        pods = manager.metrics.gauge("scheduler_pending_pods", "Pods without a node, by what they wait for.", ["queue"])
+        for queue, standings in QUEUES.items():
+            pods.of(queue).set_function(partial(self.pending.count, *standings))
         manager.background("scheduler", self.run)
 
     async def run(self) -> None:

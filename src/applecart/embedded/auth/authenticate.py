@@ -248,7 +248,6 @@ def _asked(
 def _attributes(group: str, resource: str, name: str, *, namespace: str = "", subresource: str = "") -> Attributes:
     return Attributes(
         verb="impersonate",
-        path="",
         is_resource=True,
         group=group,
         version="v1",

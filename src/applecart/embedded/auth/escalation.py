@@ -96,9 +96,7 @@ def _lacks(user: User, rbac: Rbac, namespace: str, wanted: Sequence[Rule]) -> st
 
 
 def _about(verb: str, plural: str, namespace: str, name: str) -> Attributes:
-    return Attributes(
-        verb=verb, path="", is_resource=True, group=GROUP, version="*", resource=plural, namespace=namespace, name=name
-    )
+    return Attributes(verb, is_resource=True, group=GROUP, version="*", resource=plural, namespace=namespace, name=name)
 
 
 def _resource(label: str) -> Resource:

@@ -215,9 +215,7 @@ def _audience(
             token = source.get("serviceAccountToken")
             if isinstance(token, dict) and text(token.get("audience")) == audience:
                 return None
-    asked = Attributes(
-        verb=AUDIENCE_VERB, path="", is_resource=True, version="v1", resource=audience, namespace=namespace, name=account
-    )
+    asked = Attributes(AUDIENCE_VERB, is_resource=True, version="v1", resource=audience, namespace=namespace, name=account)
     if is_allowed(user, asked):
         return None
     return (

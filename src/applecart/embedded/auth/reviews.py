@@ -190,7 +190,6 @@ def _attributes(spec: Document) -> tuple[Attributes, str]:
     return (
         Attributes(
             verb=text(asked.get("verb")),
-            path="",
             is_resource=True,
             group=text(asked.get("group")),
             version=text(asked.get("version")) or "*",

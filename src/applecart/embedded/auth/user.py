@@ -38,7 +38,7 @@ class Attributes(msgspec.Struct, frozen=True):
     """One request as authorization sees it."""
 
     verb: str  # get, list, watch, create, update, patch, delete, deletecollection; in lower case, the method for other paths
-    path: str
+    path: str = ""
     is_resource: bool = False
     group: str = ""
     version: str = ""

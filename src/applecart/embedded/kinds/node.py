@@ -113,10 +113,11 @@ class LeaseStrategy(Strategy):
             obj["spec"] = {}
 
     def prepare_create(self, obj: Document) -> None:
-        _drop_candidacy(obj)
+        for name in _CANDIDACY:
+            obj["spec"].pop(name, None)
 
     def prepare_update(self, obj: Document, old: Document) -> None:
-        _drop_candidacy(obj)
+        self.prepare_create(obj)
 
     def validate(self, obj: Document) -> list[FieldError]:
         errors: list[FieldError] = []
@@ -127,8 +128,3 @@ class LeaseStrategy(Strategy):
         if transitions is not None and transitions < 0:
             errors.append(invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0"))
         return errors
-
-
-def _drop_candidacy(obj: Document) -> None:
-    for name in _CANDIDACY:
-        obj["spec"].pop(name, None)

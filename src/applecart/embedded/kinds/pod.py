@@ -86,7 +86,24 @@ class PodStrategy(Strategy):
         return validate_pod_status(obj, old)
 
     def warnings(self, obj: Document) -> list[str]:
-        return pod_warnings(obj)
+        spec = obj.get("spec") or {}
+        warnings = _name_warnings((obj.get("metadata") or {}).get("name") or "")
+        for label in spec.get("nodeSelector") or ():
+            if label in DEPRECATED_LABELS:
+                warnings.append(f"spec.nodeSelector[{label}]: {DEPRECATED_LABELS[label]}")
+        for index, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
+            if constraint.get("labelSelector") is None:
+                warnings.append(f"spec.topologySpreadConstraints[{index}].labelSelector: {NULL_SELECTOR}")
+        warnings += _repeated([one.get("ip") or "" for one in spec.get("hostAliases") or ()], "spec.hostAliases", "ip")
+        secrets = [one.get("name") or "" for one in spec.get("imagePullSecrets") or ()]
+        warnings += _repeated(secrets, "spec.imagePullSecrets", "name")
+        for index, name in enumerate(secrets):
+            if not name:
+                warnings.append(f'spec.imagePullSecrets[{index}].name: invalid empty name ""')
+        for group in ("initContainers", "containers"):
+            for index, container in enumerate(spec.get(group) or ()):
+                warnings += _container_warnings(container, f"spec.{group}[{index}]")
+        return warnings
 
     def fields(self, obj: Document) -> dict[str, str]:
         spec, status = obj.get("spec") or {}, obj.get("status") or {}
@@ -123,27 +140,6 @@ def _keep_observed(conditions: Any, old: Any) -> None:
         generation = before.pop(0) if before else 0
         if not condition.get("observedGeneration") and generation:
             condition["observedGeneration"] = generation
-
-
-def pod_warnings(pod: Document) -> list[str]:
-    spec = pod.get("spec") or {}
-    warnings = _name_warnings((pod.get("metadata") or {}).get("name") or "")
-    for label in spec.get("nodeSelector") or ():
-        if label in DEPRECATED_LABELS:
-            warnings.append(f"spec.nodeSelector[{label}]: {DEPRECATED_LABELS[label]}")
-    for index, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
-        if constraint.get("labelSelector") is None:
-            warnings.append(f"spec.topologySpreadConstraints[{index}].labelSelector: {NULL_SELECTOR}")
-    warnings += _repeated([one.get("ip") or "" for one in spec.get("hostAliases") or ()], "spec.hostAliases", "ip")
-    secrets = [one.get("name") or "" for one in spec.get("imagePullSecrets") or ()]
-    warnings += _repeated(secrets, "spec.imagePullSecrets", "name")
-    for index, name in enumerate(secrets):
-        if not name:
-            warnings.append(f'spec.imagePullSecrets[{index}].name: invalid empty name ""')
-    for group in ("initContainers", "containers"):
-        for index, container in enumerate(spec.get(group) or ()):
-            warnings += _container_warnings(container, f"spec.{group}[{index}]")
-    return warnings
 
 
 def _name_warnings(name: str) -> list[str]:

@@ -126,12 +126,8 @@ def _validate_subject(subject: dict[str, Any], namespaced: bool, at: str, errors
 
 class ServiceAccountStrategy(Strategy):
     def prepare_create(self, obj: Document) -> None:
-        _keep_names(obj)
+        if obj.get("secrets"):
+            obj["secrets"] = [{"name": one["name"]} if one.get("name") else {} for one in obj["secrets"]]
 
     def prepare_update(self, obj: Document, old: Document) -> None:
-        _keep_names(obj)
-
-
-def _keep_names(obj: Document) -> None:
-    if obj.get("secrets"):
-        obj["secrets"] = [{"name": one["name"]} if one.get("name") else {} for one in obj["secrets"]]
+        self.prepare_create(obj)

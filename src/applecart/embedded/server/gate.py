@@ -302,16 +302,9 @@ def refuse_other_namespace(metadata: dict[str, Any], namespace: str) -> None:
 def _creation(write: Write) -> Attributes:
     """What is asked for when an update creates."""
     resource, key = write.kind.resource, write.key
-    return Attributes(
-        verb="create",
-        path="",
-        is_resource=True,
-        group=resource.group,
-        version=resource.version,
-        resource=resource.plural,
-        namespace=key.name if resource.label == NAMESPACES else key.namespace,  # a namespace lies in itself
-        name=key.name,
-    )
+    group, version, plural = resource.group, resource.version, resource.plural
+    home = key.name if resource.label == NAMESPACES else key.namespace  # a namespace lies in itself
+    return Attributes("create", is_resource=True, group=group, version=version, resource=plural, namespace=home, name=key.name)
 
 
 def _metadata_problems(kind: Kind, document: Document) -> list[FieldError]:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from applecart.embedded.schema.budget import OF_AN_OBJECT, OF_THE_LOOP, budget
 from applecart.embedded.schema.cel import ABSENT, MAX_LENGTH, DoesNotCompile, EvaluationFailed, Expression, OutOfBudget
-from applecart.embedded.schema.node import Node
 from applecart.embedded.schema.patterns import compiled
+from applecart.embedded.schema.schema_node import SchemaNode
 
 TEXT = {"type": "string"}
 INT = {"type": "integer"}
@@ -20,7 +20,7 @@ ANYTHING = {"x-kubernetes-preserve-unknown-fields": True}
 def expression(
     text: str, schema: dict[str, Any], *, optional: bool = False, is_root: bool = False, answer: Any = "bool"
 ) -> Expression:
-    return Expression(text, Node(schema), answer, is_root=is_root, has_optional_old=optional)
+    return Expression(text, SchemaNode(schema), answer, is_root=is_root, has_optional_old=optional)
 
 
 def properties(**members: Any) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 import pytest
 
 from applecart.embedded.schema.cel import EvaluationFailed, Expression
-from applecart.embedded.schema.node import Node
+from applecart.embedded.schema.schema_node import SchemaNode
 
-TEXT = Node({"type": "string"})
+TEXT = SchemaNode({"type": "string"})
 
 
 def evaluate(text: str, value: str = "") -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from applecart.embedded.schema.budget import OF_AN_OBJECT, budget
 from applecart.embedded.schema.cel_rules import Rules
-from applecart.embedded.schema.node import Node
+from applecart.embedded.schema.schema_node import SchemaNode
 
 INT = {"type": "integer"}
 
@@ -17,7 +17,7 @@ def rule(text: str, **more: Any) -> dict[str, Any]:
 
 def texts(schema: dict[str, Any], document: Any, *old: Any) -> list[str]:
     root = {"type": "object", "properties": {"a": schema}}
-    found = Rules(Node(root)).errors({"a": document}, *({"a": one} for one in old))
+    found = Rules(SchemaNode(root)).errors({"a": document}, *({"a": one} for one in old))
     return [f"forgiven {error}" if error.is_forgiven else str(error) for error in found]
 
 
@@ -27,13 +27,13 @@ def test_a_rule_that_does_not_compile_fails_every_object_it_is_asked_about() -> 
 
 
 def test_a_rule_at_the_root_is_reported_without_a_field() -> None:
-    errors = Rules(Node({"type": "object", **rule("self.kind == 'A'", message="no")})).errors({"kind": "B"})
+    errors = Rules(SchemaNode({"type": "object", **rule("self.kind == 'A'", message="no")})).errors({"kind": "B"})
     assert [str(error) for error in errors] == ["<nil>: Invalid value: no"]
 
 
 def test_a_rule_about_an_absent_or_null_value_is_not_asked() -> None:
     assert texts({**INT, "nullable": True, **rule("false")}, None) == []
-    assert Rules(Node({"type": "object", "properties": {"a": {**INT, **rule("false")}}})).errors({}) == []
+    assert Rules(SchemaNode({"type": "object", "properties": {"a": {**INT, **rule("false")}}})).errors({}) == []
 
 
 def test_a_transition_is_not_asked_where_there_is_no_old_value() -> None:

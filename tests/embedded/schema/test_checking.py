@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from applecart.embedded.schema.checking import go_float, same, schema_errors
-from applecart.embedded.schema.node import Node
+from applecart.embedded.schema.schema_node import SchemaNode
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
@@ -30,7 +30,7 @@ def test_every_value_is_the_same_as_itself(value: Any) -> None:
 def test_the_problems_of_the_alternative_that_comes_closest_are_reported() -> None:
     near = {"properties": {"kind": {"enum": ["a"]}, "size": {"minimum": 5}}}
     far = {"properties": {"kind": {"enum": ["b"]}}, "required": ["x", "y"]}
-    node = Node({"type": "object", "anyOf": [far, near]})
+    node = SchemaNode({"type": "object", "anyOf": [far, near]})
     texts = [str(error) for error in schema_errors(node, {"kind": "a", "size": 1})]
     assert texts == [
         '<nil>: Invalid value: "": "" must validate at least one schema (anyOf)',
@@ -39,12 +39,12 @@ def test_the_problems_of_the_alternative_that_comes_closest_are_reported() -> No
 
 
 def test_the_same_problem_is_reported_once() -> None:
-    node = Node({"type": "object", "required": ["a"], "allOf": [{"required": ["a"]}, {"required": ["a"]}]})
+    node = SchemaNode({"type": "object", "required": ["a"], "allOf": [{"required": ["a"]}, {"required": ["a"]}]})
     assert [error.field for error in schema_errors(node, {})] == ["a", "<nil>"]
 
 
 def test_huge_numbers_are_numbers_but_no_integers() -> None:
-    node = Node({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "number"}}})
+    node = SchemaNode({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "number"}}})
     fields = {error.field for error in schema_errors(node, {"a": 2**80, "b": 10**400})}
     assert "a" in fields
     assert "b" not in fields

@@ -12,7 +12,7 @@ from applecart.embedded.field_errors import FieldError
 from applecart.embedded.schema import compiled
 from applecart.embedded.schema.checking import schema_errors
 from applecart.embedded.schema.compiled import NOT_CHECKED, TOO_COSTLY, CompiledSchema, shape_of_schema
-from applecart.embedded.schema.node import Node
+from applecart.embedded.schema.schema_node import SchemaNode
 from applecart.embedded.shape import UNTYPED
 from tests.embedded.schema.judged import refusal_of
 
@@ -198,7 +198,7 @@ def test_pruning_and_defaulting_twice_changes_nothing_more(raw: dict[str, Any], 
 @settings(max_examples=80, deadline=None)
 @given(SCHEMAS, OBJECTS)
 def test_what_did_not_change_is_never_refused_by_the_schema(raw: dict[str, Any], document: dict[str, Any]) -> None:
-    assert schema_errors(Node({**raw, "type": "object"}), document, deepcopy(document)) == []
+    assert schema_errors(SchemaNode({**raw, "type": "object"}), document, deepcopy(document)) == []
 
 
 def test_what_would_take_too_many_steps_is_refused_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,7 +219,7 @@ def test_a_schema_that_is_none_lets_everything_pass(raw: dict[str, Any]) -> None
 
 
 SHAPE = shape_of_schema(
-    Node(
+    SchemaNode(
         {
             "type": "object",
             "properties": {

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from applecart.embedded.schema.extensions import duplicate_errors, embedded_errors, prune_metadata
-from applecart.embedded.schema.node import Node
+from applecart.embedded.schema.schema_node import SchemaNode
 
 EMBEDDED = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
-NODE = Node(
+NODE = SchemaNode(
     {
         "type": "object",
         "properties": {
@@ -57,7 +57,7 @@ KEYED = {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-ma
 
 
 def texts(schema: dict[str, Any], value: Any) -> list[str]:
-    return [str(error) for error in duplicate_errors(Node({"type": "object", "properties": {"a": schema}}), {"a": value})]
+    return [str(error) for error in duplicate_errors(SchemaNode({"type": "object", "properties": {"a": schema}}), {"a": value})]
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from applecart.embedded.schema.node import Node
 from applecart.embedded.schema.normalizing import fill_defaults, prune
+from applecart.embedded.schema.schema_node import SchemaNode
 
 TEXT = {"type": "string"}
 FREE = {"x-kubernetes-preserve-unknown-fields": True}
@@ -51,7 +51,7 @@ def properties(**members: Any) -> dict[str, Any]:
     ],
 )
 def test_unknown_fields_are_named_and_removed(schema: Any, document: Any, paths: list[str], left: Any) -> None:
-    assert prune(Node(schema), document) == paths
+    assert prune(SchemaNode(schema), document) == paths
     assert document == left
 
 
@@ -77,12 +77,12 @@ INT = {"type": "integer"}
     ],
 )
 def test_defaults_fill_what_is_absent(schema: Any, document: Any, filled: Any) -> None:
-    fill_defaults(document, Node(schema))
+    fill_defaults(document, SchemaNode(schema))
     assert document == filled
 
 
 def test_two_documents_never_share_a_default() -> None:
-    node = Node(properties(a={"type": "object", "default": {"x": [1]}}))
+    node = SchemaNode(properties(a={"type": "object", "default": {"x": [1]}}))
     one: dict[str, Any] = {}
     other: dict[str, Any] = {}
     fill_defaults(one, node)

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from applecart.embedded.schema.budget import OF_AN_OBJECT, OverBudget, is_spent, spend
 from applecart.embedded.schema.cel_functions import OURS, STANDARD_EXTENSIONS, cel, kubernetes_functions
 from applecart.embedded.schema.cel_syntax import TEMPORAL, Facts, escaped, facts_of
-from applecart.embedded.schema.node import Node
+from applecart.embedded.schema.schema_node import SchemaNode
 
 MAX_LENGTH = 20_000  # characters of an expression; the longest of the Cluster API's has a few hundred
 STEPS_TO_COMPILE = 1_000
@@ -51,7 +51,7 @@ class Expression:
     """One compiled expression over `self` and `oldSelf`, which are values of one schema."""
 
     def __init__(
-        self, text: str, node: Node, answer: Literal["bool", "string"], *, is_root: bool, has_optional_old: bool
+        self, text: str, node: SchemaNode, answer: Literal["bool", "string"], *, is_root: bool, has_optional_old: bool
     ) -> None:
         if len(text) > MAX_LENGTH:
             raise DoesNotCompile(f"the expression is longer than {MAX_LENGTH} characters")
@@ -67,7 +67,7 @@ class Expression:
         if time:  # the value itself is an instant: bound, so that every use of it is one
             names = [name for name in ("self", _OLD) if name in facts.names and not (name == _OLD and has_optional_old)]
             head += "".join(f"cel.bind({name}, {time}({name}), " for name in names)
-            program, _ = _compile(text, Node({"type": "string"}), head, is_root=False)
+            program, _ = _compile(text, SchemaNode({"type": "string"}), head, is_root=False)
         elif facts.has_unread_time:
             raise DoesNotCompile(
                 "timestamps and durations below self are not supported by this server; wrap them in a rule of their own"
@@ -117,7 +117,7 @@ class Expression:
         return result
 
 
-def _compile(text: str, node: Node, head: str, *, is_root: bool) -> tuple[cel.Expression, Facts]:
+def _compile(text: str, node: SchemaNode, head: str, *, is_root: bool) -> tuple[cel.Expression, Facts]:
     # A line of its own for the head, so that what the library says of the text has the right columns.
     full = f"{head}\n{text}\n{')' * head.count('cel.bind(')}" if head else text
     try:
@@ -167,7 +167,7 @@ def _nested(name: str) -> cel.Type:
     return cel.Type.List(kind) if outer == "list" else cel.Type.Map(cel.Type.STRING, kind)
 
 
-def cel_type(node: Node) -> str:
+def cel_type(node: SchemaNode) -> str:
     """The CEL type of values of a schema, by a name of our own."""
     match node.type:
         case "integer":
@@ -185,14 +185,14 @@ def cel_type(node: Node) -> str:
     return "dyn"
 
 
-def _time_function(node: Node) -> str:
+def _time_function(node: SchemaNode) -> str:
     name = node.format.replace("-", "")
     if node.type != "string" or name not in TEMPORAL:
         return ""
     return "duration" if name == "duration" else "timestamp"
 
 
-def converter(node: Node) -> Callable[[Any], Any] | None:
+def converter(node: SchemaNode) -> Callable[[Any], Any] | None:
     """How a JSON value becomes what a rule sees; None where it is the same, which is nearly everywhere."""
     if node.type == "number":
         return lambda value: float(value) if type(value) is int else value
@@ -209,7 +209,7 @@ def converter(node: Node) -> Callable[[Any], Any] | None:
     return None
 
 
-def _object_converter(node: Node) -> Callable[[Any], Any] | None:
+def _object_converter(node: SchemaNode) -> Callable[[Any], Any] | None:
     inner = {name: change for name, one in node.properties.items() if (change := converter(one))}
     renamed = {name: new for name in node.properties if (new := escaped(name)) != name}
     if not inner and not renamed:

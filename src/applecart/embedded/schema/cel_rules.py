@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from applecart.embedded.field_errors import FieldError
 from applecart.embedded.schema.cel import ABSENT, DoesNotCompile, EvaluationFailed, Expression, OutOfBudget, size_of
 from applecart.embedded.schema.checking import UNRELATED, old_items, same
-from applecart.embedded.schema.node import BadPath, Node, follow
+from applecart.embedded.schema.schema_node import BadPath, SchemaNode, follow
 
 MAX_MESSAGE_BYTES = 5 * 1024  # of what a messageExpression gives
 _BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
@@ -34,7 +34,7 @@ PASSED = Verdict(None)
 class Rule:
     """One rule at one place. `problem` and `message_problem` say why it does not compile."""
 
-    def __init__(self, entry: dict[str, Any], node: Node, *, is_root: bool) -> None:
+    def __init__(self, entry: dict[str, Any], node: SchemaNode, *, is_root: bool) -> None:
         self._source = _text(entry, "rule")
         self._message = _text(entry, "message").strip()
         self._reason = _text(entry, "reason")
@@ -55,7 +55,7 @@ class Rule:
     def uses_old(self) -> bool:
         return self._expression is not None and self._expression.uses_old
 
-    def _compiled(self, source: str, node: Node, answer: Any, is_root: bool) -> Expression | None:
+    def _compiled(self, source: str, node: SchemaNode, answer: Any, is_root: bool) -> Expression | None:
         is_message = answer == "string"
         try:
             return Expression(source, node, answer, is_root=is_root, has_optional_old=self.has_optional_old)
@@ -112,7 +112,7 @@ class Rule:
 class Rules:
     """All rules of one schema."""
 
-    def __init__(self, root: Node) -> None:
+    def __init__(self, root: SchemaNode) -> None:
         self._root = root
         self._rules = dict(_compiled_rules(root, is_root=True))
 
@@ -124,7 +124,7 @@ class Rules:
         return found
 
     def _visit(
-        self, node: Node, value: Any, old: Any, parent: tuple[Any, Any] | None, path: str, found: list[FieldError]
+        self, node: SchemaNode, value: Any, old: Any, parent: tuple[Any, Any] | None, path: str, found: list[FieldError]
     ) -> bool:
         """False when nothing more should be asked. `parent` is the nearest pair of new and old values."""
         if value is None or not node.has_rules:
@@ -154,7 +154,7 @@ class Rules:
         return True
 
 
-def _members(node: Node, value: dict[str, Any], old: Any, path: str) -> Iterator[tuple[Node, Any, Any, str]]:
+def _members(node: SchemaNode, value: dict[str, Any], old: Any, path: str) -> Iterator[tuple[SchemaNode, Any, Any, str]]:
     has_old = type(old) is dict
     for name, member in value.items():
         known = node.properties.get(name)
@@ -171,7 +171,7 @@ def _is_unchanged(value: Any, old: Any, parent: tuple[Any, Any] | None) -> bool:
     return parent is not None and same(*parent)
 
 
-def _compiled_rules(node: Node, *, is_root: bool) -> Iterator[tuple[Node, list[Rule]]]:
+def _compiled_rules(node: SchemaNode, *, is_root: bool) -> Iterator[tuple[SchemaNode, list[Rule]]]:
     if not node.has_rules:
         return
     if node.rules:

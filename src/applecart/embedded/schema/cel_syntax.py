@@ -12,7 +12,7 @@ from itertools import chain
 from math import log2
 from typing import Any
 
-from applecart.embedded.schema.node import Node
+from applecart.embedded.schema.schema_node import SchemaNode
 
 TEMPORAL = frozenset({"datetime", "date", "duration"})
 _RESERVED = frozenset(
@@ -30,8 +30,8 @@ _READING = dict.fromkeys(("trim", "reverse", "charAt", "size", "lowerAscii", "up
 _READING |= dict.fromkeys(("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "startsWith", "endsWith", "@in"), 1)
 MOST_DOUBLINGS = 40  # more than any budget holds
 _CEL_NAMES = {"integer": "int", "number": "double", "boolean": "bool", "array": "list", "string": "string"}
-_META = Node({"type": "object", "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}}})
-_TEXT = Node({"type": "string"})
+_META = SchemaNode({"type": "object", "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}}})
+_TEXT = SchemaNode({"type": "string"})
 
 Fields = list[tuple[int, Any]]
 
@@ -66,7 +66,7 @@ class Facts:
         return int(2 ** min(doublings, MOST_DOUBLINGS))
 
 
-def facts_of(serialized: memoryview, scope: dict[str, Node | None], *, is_root: bool) -> Facts:
+def facts_of(serialized: memoryview, scope: dict[str, SchemaNode | None], *, is_root: bool) -> Facts:
     """`scope` gives the schemas of the variables."""
     checked = _message(_last(_message(serialized), 2))
     positions = {}
@@ -86,11 +86,13 @@ class _Walk:
         self._is_root = is_root
         self._own: set[str] = set()  # variables of the innermost loop
 
-    def visit(self, expression: Fields, scope: dict[str, Node | None], loops: int, *, is_compared: bool = False) -> Node | None:
+    def visit(
+        self, expression: Fields, scope: dict[str, SchemaNode | None], loops: int, *, is_compared: bool = False
+    ) -> SchemaNode | None:
         """The schema of an expression's value, where it is known."""
         self.facts.loops = max(self.facts.loops, loops)
         identity = _last(expression, 2, 0)
-        node: Node | None = None
+        node: SchemaNode | None = None
         for number, content in expression:
             if number == 4:
                 name = _text(_last(_message(content), 1))
@@ -119,7 +121,7 @@ class _Walk:
             self.facts.has_unread_time = True
         return node
 
-    def _select(self, identity: int, select: Fields, scope: dict[str, Node | None], loops: int) -> Node | None:
+    def _select(self, identity: int, select: Fields, scope: dict[str, SchemaNode | None], loops: int) -> SchemaNode | None:
         operand = self.visit(_message(_last(select, 1)), scope, loops)
         if operand is None:
             return None
@@ -139,13 +141,13 @@ class _Walk:
         self._problem(identity, f"undefined field '{name}'")
         return None
 
-    def _is_resource(self, node: Node, scope: dict[str, Node | None]) -> bool:
+    def _is_resource(self, node: SchemaNode, scope: dict[str, SchemaNode | None]) -> bool:
         return node.is_embedded or (self._is_root and node in (scope.get("self"), scope.get("oldSelf")))
 
     def _problem(self, identity: int, sentence: str) -> None:
         self.facts.problems.append((self._positions.get(identity, 0), sentence))
 
-    def _call(self, call: Fields, scope: dict[str, Node | None], loops: int) -> Node | None:
+    def _call(self, call: Fields, scope: dict[str, SchemaNode | None], loops: int) -> SchemaNode | None:
         name = _last(call, 2)
         self.facts.functions.append(name)
         function = _text(name)
@@ -174,13 +176,13 @@ class _Walk:
             return nodes[1]
         return None
 
-    def _check_comparison(self, nodes: list[Node | None]) -> None:
+    def _check_comparison(self, nodes: list[SchemaNode | None]) -> None:
         """Two texts of instants compare as they should; one of them and a computed instant do not."""
         temporal = [node is not None and node.format.replace("-", "") in TEMPORAL and node.type == "string" for node in nodes]
         if any(temporal) and not all(temporal):
             self.facts.has_unread_time = True
 
-    def _comprehension(self, loop: Fields, scope: dict[str, Node | None], loops: int) -> Node | None:
+    def _comprehension(self, loop: Fields, scope: dict[str, SchemaNode | None], loops: int) -> SchemaNode | None:
         self.facts.scopes += 1
         over = _message(_last(loop, 2))
         ranged = self.visit(over, scope, loops)

@@ -13,7 +13,7 @@ from typing import Any
 from applecart.embedded.field_errors import FieldError, shown
 from applecart.embedded.schema.budget import spend
 from applecart.embedded.schema.formats import fits_format
-from applecart.embedded.schema.node import Node
+from applecart.embedded.schema.schema_node import SchemaNode
 
 STEPS_OF_A_PROBLEM = 10  # to say what is wrong, or that an alternative is none
 UNRELATED: Any = object()  # no old value belongs to this one
@@ -24,7 +24,7 @@ _KINDS: dict[type, str] = {str: "string", bool: "boolean", float: "number", list
 _VALUE_FORMATS = {"integer": "int64", "number": "float64"}
 
 
-def schema_errors(node: Node, value: Any, old: Any = UNRELATED, base: str = "") -> list[FieldError]:
+def schema_errors(node: SchemaNode, value: Any, old: Any = UNRELATED, base: str = "") -> list[FieldError]:
     """What is wrong. `base` is the path of the value when it is no whole object."""
     found: list[FieldError] = []
     _check(node, value, "", old, found)
@@ -63,7 +63,7 @@ def _field(path: str) -> str:
     return path.removeprefix(".") or "<nil>"
 
 
-def _check(node: Node, value: Any, path: str, old: Any, found: list[FieldError]) -> int:
+def _check(node: SchemaNode, value: Any, path: str, old: Any, found: list[FieldError]) -> int:
     """Adds what is wrong to `found`; returns how much was right, by which the closest alternative is told."""
     if value is None:
         if node.types and not node.is_nullable:
@@ -111,7 +111,7 @@ def _as_float(value: int) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _check_type(node: Node, value: Any, kind: str, path: str, found: list[FieldError]) -> int:
+def _check_type(node: SchemaNode, value: Any, kind: str, path: str, found: list[FieldError]) -> int:
     types = node.types
     if kind in types or (kind == "integer" and "number" in types):
         return 1
@@ -128,12 +128,12 @@ def _check_type(node: Node, value: Any, kind: str, path: str, found: list[FieldE
     return 0
 
 
-def _not_in_enum(node: Node, value: Any, path: str) -> FieldError:
+def _not_in_enum(node: SchemaNode, value: Any, path: str) -> FieldError:
     allowed = ", ".join(shown(one if isinstance(one, str) else shown(one) if one is not None else "null") for one in node.enum)
     return FieldError("NotSupported", _field(path), f"supported values: {allowed}", value)
 
 
-def _check_text(node: Node, value: str, path: str, found: list[FieldError]) -> None:
+def _check_text(node: SchemaNode, value: str, path: str, found: list[FieldError]) -> None:
     if node.max_length is not None and len(value) > node.max_length:
         unit = "byte" if node.max_length == 1 else "bytes"
         found.append(FieldError("TooLong", _field(path), f"may not be more than {node.max_length} {unit}"))
@@ -150,7 +150,7 @@ def _wrong_format(path: str, wanted: str, value: str) -> FieldError:
     return FieldError("TypeInvalid", _field(path), f"{path} in body must be of type {wanted}: {shown(value)}", value)
 
 
-def _check_items(node: Node, value: list[Any], path: str, old: Any, found: list[FieldError]) -> int:
+def _check_items(node: SchemaNode, value: list[Any], path: str, old: Any, found: list[FieldError]) -> int:
     right = 0
     spend(len(value))
     if node.items is not None:
@@ -173,7 +173,7 @@ def _too_many(path: str, size: int, limit: int) -> FieldError:
     return FieldError("TooMany", _field(path), f"must have at most {limit} item{'' if limit == 1 else 's'}", size)
 
 
-def _check_members(node: Node, value: dict[str, Any], path: str, old: Any, found: list[FieldError]) -> int:
+def _check_members(node: SchemaNode, value: dict[str, Any], path: str, old: Any, found: list[FieldError]) -> int:
     right = 0
     spend(len(value) + len(node.required))
     if node.min_properties is not None and len(value) < node.min_properties:
@@ -203,7 +203,7 @@ def _check_members(node: Node, value: dict[str, Any], path: str, old: Any, found
     return right
 
 
-def _right_of_leaf(node: Node, value: Any) -> int:
+def _right_of_leaf(node: SchemaNode, value: Any) -> int:
     """What `_check` would return for a scalar that surely fits, told without knowing where it stands; else 0."""
     kind = type(value)
     if kind is str:
@@ -222,7 +222,7 @@ def _right_of_leaf(node: Node, value: Any) -> int:
     return 6 if kind is bool and node.types == _ONLY_BOOL and not node.enum else 0
 
 
-def _check_child(node: Node, value: Any, path: str, old: Any, found: list[FieldError]) -> int:
+def _check_child(node: SchemaNode, value: Any, path: str, old: Any, found: list[FieldError]) -> int:
     before = len(found)
     right = _check(node, value, path, old, found)
     if len(found) > before:
@@ -232,7 +232,7 @@ def _check_child(node: Node, value: Any, path: str, old: Any, found: list[FieldE
     return right
 
 
-def old_items(node: Node, old: Any) -> Callable[[Any], Any]:
+def old_items(node: SchemaNode, old: Any) -> Callable[[Any], Any]:
     """Finds the old item that a new one continues: only lists whose items have keys know that."""
     if node.list_type != "map" or type(old) is not list:
         return lambda item: UNRELATED
@@ -240,7 +240,7 @@ def old_items(node: Node, old: Any) -> Callable[[Any], Any]:
     return lambda item: by_key.get(list_key(node, item) or (), UNRELATED)
 
 
-def list_key(node: Node, item: Any) -> tuple[Any, ...] | None:
+def list_key(node: SchemaNode, item: Any) -> tuple[Any, ...] | None:
     if type(item) is not dict:
         return None
     values = [item.get(key) for key in node.list_keys]
@@ -249,7 +249,7 @@ def list_key(node: Node, item: Any) -> tuple[Any, ...] | None:
     return tuple((type(value), value) for value in values)
 
 
-def _check_alternatives(node: Node, value: Any, path: str, old: Any, found: list[FieldError]) -> int:
+def _check_alternatives(node: SchemaNode, value: Any, path: str, old: Any, found: list[FieldError]) -> int:
     right = 0
     spend(STEPS_OF_A_PROBLEM * (len(node.any_of) + len(node.one_of) + len(node.all_of) + 1))
     if node.any_of:
@@ -281,7 +281,9 @@ def _check_alternatives(node: Node, value: Any, path: str, old: Any, found: list
     return right
 
 
-def _closest(nodes: tuple[Node, ...], value: Any, path: str, old: Any, *, stops: bool) -> tuple[list[FieldError], int, int]:
+def _closest(
+    nodes: tuple[SchemaNode, ...], value: Any, path: str, old: Any, *, stops: bool
+) -> tuple[list[FieldError], int, int]:
     """Problems of the alternative that comes closest (none when one fits), how much of it was right, how many fit."""
     best: list[FieldError] | None = None
     most, fits, right_of_fit = -1, 0, 0
@@ -304,7 +306,7 @@ _INT_RANGES = {"int32": 2**31, "int64": 2**63, "": 2**63}
 LARGEST_FLOAT32 = 3.4028234663852886e38
 
 
-def number_problems(node: Node, value: float, path: str, field: str) -> list[FieldError]:
+def number_problems(node: SchemaNode, value: float, path: str, field: str) -> list[FieldError]:
     """`value` is an int or a float, never a bool."""
     found: list[FieldError] = []
 
@@ -350,7 +352,7 @@ def _bound(value: float, limit: float, fits: bool) -> str:
     return str(int(limit)) if type(value) is int and fits else go_float(limit)
 
 
-def _fits_format(node: Node, number: float) -> bool:
+def _fits_format(node: SchemaNode, number: float) -> bool:
     if node.type == "integer":
         reach = _INT_RANGES[node.format]
         return math.isfinite(number) and number == int(number) and -reach <= number < reach

@@ -14,8 +14,8 @@ from applecart.embedded.refusals import bad_request
 from applecart.embedded.schema.budget import OF_AN_OBJECT, OverBudget, budget
 from applecart.embedded.schema.checking import UNRELATED, schema_errors
 from applecart.embedded.schema.extensions import duplicate_errors, embedded_errors, prune_metadata
-from applecart.embedded.schema.node import Node, Schema, fresh
 from applecart.embedded.schema.normalizing import fill_defaults, prune
+from applecart.embedded.schema.schema_node import Schema, SchemaNode, fresh
 from applecart.embedded.shape import SCALAR, UNTYPED, ListType, Shape
 from applecart.embedded.structure.types import shape_of_metadata
 
@@ -36,7 +36,7 @@ class CompiledSchema:
     """All that one `openAPIV3Schema` decides."""
 
     def __init__(self, schema: Schema) -> None:
-        self.root = Node(schema)
+        self.root = SchemaNode(schema)
         self._rules = rules_of(self.root)
         self.shape = shape_of_schema(self.root)
 
@@ -105,7 +105,7 @@ def _bounded() -> Iterator[list[FieldError]]:
         raise bad_request(TOO_DEEP) from None
 
 
-def rules_of(root: Node) -> "Rules | None":
+def rules_of(root: SchemaNode) -> "Rules | None":
     if not root.has_rules:
         return None
     from applecart.embedded.schema.cel_rules import Rules
@@ -113,12 +113,12 @@ def rules_of(root: Node) -> "Rules | None":
     return Rules(root)
 
 
-def shape_of_schema(root: Node) -> Shape:
+def shape_of_schema(root: SchemaNode) -> Shape:
     """The shape of whole objects of a schema."""
     return _shape(root, is_resource=True)
 
 
-def _shape(node: Node | None, *, is_resource: bool = False) -> Shape:
+def _shape(node: SchemaNode | None, *, is_resource: bool = False) -> Shape:
     if node is None:
         return UNTYPED
     is_resource = is_resource or node.is_embedded
@@ -137,7 +137,7 @@ def _shape(node: Node | None, *, is_resource: bool = False) -> Shape:
     return SCALAR if node.types else UNTYPED
 
 
-def _list_shape(node: Node) -> Shape:
+def _list_shape(node: SchemaNode) -> Shape:
     kinds: dict[str, ListType] = {"set": "set", "map": "map"}
     list_type = kinds.get(node.list_type, "atomic")
     keys = node.list_keys if list_type == "map" else ()

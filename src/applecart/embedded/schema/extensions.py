@@ -11,7 +11,7 @@ import msgspec
 from applecart.embedded.field_errors import FieldError, required
 from applecart.embedded.kinds.metadata import validate_metadata
 from applecart.embedded.kinds.names import label_1035_problems, path_segment_problems
-from applecart.embedded.schema.node import Node
+from applecart.embedded.schema.schema_node import SchemaNode
 from applecart.embedded.structure.types import OBJECT_META, struct_of
 
 MIXED_CASE = "may have mixed case, but should otherwise match: "
@@ -46,7 +46,7 @@ class _Metadata(msgspec.Struct, rename="camel"):
     managed_fields: list[dict[str, Any]] | None = None
 
 
-def embedded_errors(node: Node | None, value: Any, path: str = "") -> list[FieldError]:
+def embedded_errors(node: SchemaNode | None, value: Any, path: str = "") -> list[FieldError]:
     """What is wrong with the identities of embedded resources below a value."""
     if node is None or not node.has_embedded:
         return []
@@ -67,7 +67,7 @@ def embedded_errors(node: Node | None, value: Any, path: str = "") -> list[Field
     return found
 
 
-def prune_metadata(node: Node | None, value: Any, path: str = "") -> list[str]:
+def prune_metadata(node: SchemaNode | None, value: Any, path: str = "") -> list[str]:
     """Removes metadata fields of embedded resources that no object has; gives the paths."""
     if node is None or not node.has_embedded:
         return []
@@ -119,7 +119,7 @@ def _metadata_errors(meta: Any, path: str) -> list[FieldError]:
     ]
 
 
-def duplicate_errors(node: Node | None, value: Any, path: str = "") -> list[FieldError]:
+def duplicate_errors(node: SchemaNode | None, value: Any, path: str = "") -> list[FieldError]:
     """What occurs a second time; a third occurrence is not reported again."""
     if node is None or not node.has_unique_lists:
         return []
@@ -142,7 +142,7 @@ def duplicate_errors(node: Node | None, value: Any, path: str = "") -> list[Fiel
     return found
 
 
-def _of_keyed(node: Node, value: list[Any], path: str) -> list[FieldError]:
+def _of_keyed(node: SchemaNode, value: list[Any], path: str) -> list[FieldError]:
     for index, item in enumerate(value):
         if item is not None and type(item) is not dict:
             return [FieldError("Invalid", f"{path}[{index}]", "must be an object for an array of list-type map", item)]

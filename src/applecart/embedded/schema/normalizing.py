@@ -7,15 +7,15 @@ because a schema may be younger than the object.
 
 from typing import Any
 
-from applecart.embedded.schema.node import META_FIELDS, Node, fresh
+from applecart.embedded.schema.schema_node import META_FIELDS, SchemaNode, fresh
 
 
-def prune(root: Node, document: dict[str, Any]) -> list[str]:
+def prune(root: SchemaNode, document: dict[str, Any]) -> list[str]:
     """Removes what the schema does not know; gives the paths, sorted."""
     return sorted(_of_object(document, root, keeps_unknown=root.preserves_unknown, keeps_meta=True))
 
 
-def _of_value(value: Any, node: Node | None, keeps_unknown: bool) -> list[str]:
+def _of_value(value: Any, node: SchemaNode | None, keeps_unknown: bool) -> list[str]:
     if type(value) is dict:
         return _of_object(value, node, keeps_unknown, keeps_meta=node is not None and node.is_embedded)
     items = node.items if node is not None else None
@@ -30,7 +30,7 @@ def _of_value(value: Any, node: Node | None, keeps_unknown: bool) -> list[str]:
     return found
 
 
-def _of_object(value: dict[str, Any], node: Node | None, keeps_unknown: bool, keeps_meta: bool) -> list[str]:
+def _of_object(value: dict[str, Any], node: SchemaNode | None, keeps_unknown: bool, keeps_meta: bool) -> list[str]:
     if node is None:
         found = [] if keeps_unknown else list(value)
         if not keeps_unknown:
@@ -57,7 +57,7 @@ def _joint(path: str) -> str:
     return path if path.startswith("[") else f".{path}"
 
 
-def fill_defaults(value: Any, node: Node | None, *, keeps_nulls: bool = False) -> None:
+def fill_defaults(value: Any, node: SchemaNode | None, *, keeps_nulls: bool = False) -> None:
     """Changes the document in place. `keeps_nulls` leaves those without a default to be refused."""
     if node is None:
         return
@@ -72,7 +72,7 @@ def fill_defaults(value: Any, node: Node | None, *, keeps_nulls: bool = False) -
                 fill_defaults(item, items, keeps_nulls=keeps_nulls)
 
 
-def _fill_object(value: dict[str, Any], node: Node, keeps_nulls: bool) -> None:
+def _fill_object(value: dict[str, Any], node: SchemaNode, keeps_nulls: bool) -> None:
     for name, default in node.defaults.items():
         if name not in value or (value[name] is None and not node.properties[name].is_nullable):
             value[name] = fresh(default)

@@ -12,8 +12,8 @@ from applecart.embedded.field_errors import FieldError, forbidden, invalid, not_
 from applecart.embedded.schema.checking import same, schema_errors
 from applecart.embedded.schema.compiled import rules_of
 from applecart.embedded.schema.extensions import embedded_errors
-from applecart.embedded.schema.node import META_FIELDS, BadPath, Node, Schema, follow, fresh
 from applecart.embedded.schema.normalizing import prune
+from applecart.embedded.schema.schema_node import META_FIELDS, BadPath, Schema, SchemaNode, follow, fresh
 
 TYPES = ("array", "boolean", "integer", "number", "object", "string")
 REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
@@ -43,7 +43,7 @@ def keyword_errors(schema: Schema, path: str, *, compiles_rules: bool) -> list[F
 
 def default_errors(schema: Schema, path: str) -> list[FieldError]:
     """Defaults that their own schema would refuse."""
-    return list(_of_defaults(Node(schema), schema, path, is_identity=False, is_resource=True))
+    return list(_of_defaults(SchemaNode(schema), schema, path, is_identity=False, is_resource=True))
 
 
 def _of_schema(schema: Schema, place: _Place, rule_errors: list[FieldError]) -> Iterator[FieldError]:
@@ -60,7 +60,7 @@ def _of_schema(schema: Schema, place: _Place, rule_errors: list[FieldError]) -> 
     found += _of_list_map(schema, place.path)
     rules = schema.get("x-kubernetes-validations") or []
     if rules:
-        node = Node(schema)
+        node = SchemaNode(schema)
         for index, entry in enumerate(rules):
             found += _of_rule(entry, node, f"{place.path}.x-kubernetes-validations[{index}]")
         if not found and place.allows_rules:
@@ -186,7 +186,7 @@ def _of_key(key: str, items: Schema, path: str) -> Iterator[FieldError]:
         yield forbidden(f"{path}.nullable", "this property is in x-kubernetes-list-map-keys, so it cannot be nullable")
 
 
-def _of_rule(entry: dict[str, Any], node: Node, path: str) -> Iterator[FieldError]:
+def _of_rule(entry: dict[str, Any], node: SchemaNode, path: str) -> Iterator[FieldError]:
     names = ("rule", "message", "messageExpression", "fieldPath")
     rule, message, expression, field_path = (entry.get(name) or "" for name in names)
     if not rule.strip():
@@ -212,7 +212,7 @@ def _of_rule(entry: dict[str, Any], node: Node, path: str) -> Iterator[FieldErro
             yield invalid(f"{path}.fieldPath", field_path, "must be a valid path")
 
 
-def _of_compiled(rules: list[dict[str, Any]], node: Node, place: _Place) -> Iterator[FieldError]:
+def _of_compiled(rules: list[dict[str, Any]], node: SchemaNode, place: _Place) -> Iterator[FieldError]:
     from applecart.embedded.schema.cel_rules import Rule  # imports a large library
 
     for index, entry in enumerate(rules):
@@ -242,7 +242,7 @@ def _as_shown(entry: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _of_defaults(node: Node, schema: Schema, path: str, *, is_identity: bool, is_resource: bool) -> Iterator[FieldError]:
+def _of_defaults(node: SchemaNode, schema: Schema, path: str, *, is_identity: bool, is_resource: bool) -> Iterator[FieldError]:
     if node.default is not None and not is_identity:
         yield from _of_default(node, fresh(node.default), f"{path}.default")
     is_resource = is_resource or node.is_embedded
@@ -254,7 +254,7 @@ def _of_defaults(node: Node, schema: Schema, path: str, *, is_identity: bool, is
         yield from _of_defaults(child, schema["properties"][name], below, is_identity=inner, is_resource=False)
 
 
-def _of_default(node: Node, value: Any, path: str) -> list[FieldError]:
+def _of_default(node: SchemaNode, value: Any, path: str) -> list[FieldError]:
     found = []
     if node.default is not None and type(value) is dict and not node.preserves_unknown:
         pruned = fresh(node.default)

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from applecart.embedded.field_errors import FieldError, duplicate, forbidden, invalid, required
-from applecart.embedded.schema.node import BadPath, Node, follow
 from applecart.embedded.schema.patterns import problem_of
 from applecart.embedded.schema.schema_keywords import default_errors, keyword_errors
+from applecart.embedded.schema.schema_node import BadPath, SchemaNode, follow
 
 Document = dict[str, Any]
 MAX_SELECTABLE_FIELDS = 8
@@ -149,7 +149,7 @@ def _column_errors(column: Document, path: str) -> Iterator[FieldError]:
 
 
 def _selectable_errors(fields: list[Document], schema: Document | None, path: str) -> Iterator[FieldError]:
-    node = Node(schema) if schema else None
+    node = SchemaNode(schema) if schema else None
     seen: set[str] = set()
     for index, field in enumerate(fields):
         at, text = f"{path}[{index}].jsonPath", field.get("jsonPath") or ""

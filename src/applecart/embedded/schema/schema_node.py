@@ -20,7 +20,7 @@ LARGEST_NUMBER = 10**300  # limits beyond it fit no float
 META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 
 
-class Node:
+class SchemaNode:
     """What is known of one value: its type, its limits, its members."""
 
     __slots__ = (
@@ -68,10 +68,10 @@ class Node:
         self._summarize()
 
     def _read_members(self, schema: Schema, depth: int) -> None:
-        def node(inner: Any) -> "Node | None":
-            return Node(inner, depth + 1) if isinstance(inner, dict) and depth < MAX_DEPTH else None
+        def node(inner: Any) -> "SchemaNode | None":
+            return SchemaNode(inner, depth + 1) if isinstance(inner, dict) and depth < MAX_DEPTH else None
 
-        def nodes(keyword: str) -> "tuple[Node, ...]":
+        def nodes(keyword: str) -> "tuple[SchemaNode, ...]":
             return tuple(one for one in map(node, _list(schema, keyword)) if one)
 
         properties = schema.get("properties")
@@ -122,7 +122,7 @@ class Node:
     def type(self) -> str:
         return self.types[0] if len(self.types) == 1 else ""
 
-    def child(self, name: str) -> "Node | None":
+    def child(self, name: str) -> "SchemaNode | None":
         return self.properties.get(name) or self.additional
 
 
@@ -161,7 +161,7 @@ class BadPath(ValueError):
     """The text says why, as the real server says it."""
 
 
-def follow(path: str, node: Node | None, *, allows_brackets: bool = True) -> tuple[str, Node]:
+def follow(path: str, node: SchemaNode | None, *, allows_brackets: bool = True) -> tuple[str, SchemaNode]:
     """The path in its normal form, and the schema of the field it names."""
     tokens = _TOKENS.findall(path)
     normal = ""

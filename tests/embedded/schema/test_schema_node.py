@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.schema.node import BadPath, Node, follow
+from applecart.embedded.schema.schema_node import BadPath, SchemaNode, follow
 
-NODE = Node(
+NODE = SchemaNode(
     {
         "type": "object",
         "properties": {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from applecart.embedded.patching.apply import (
-    Conflict,
+    FieldConflict,
     find_conflicts,
     refuse_conflicts,
     refuse_unless_appliable,
@@ -116,27 +116,30 @@ def changing(*paths: Path) -> Changes:
 @pytest.mark.parametrize(
     ("conflicts", "text"),
     [
-        ([Conflict(OTHER, A)], 'Apply failed with 1 conflict: conflict with "m2": .data.a'),
-        ([Conflict(UPDATER, A)], 'Apply failed with 1 conflict: conflict with "u1" using v1: .data.a'),
+        ([FieldConflict(OTHER, A)], 'Apply failed with 1 conflict: conflict with "m2": .data.a'),
+        ([FieldConflict(UPDATER, A)], 'Apply failed with 1 conflict: conflict with "u1" using v1: .data.a'),
         (
-            [Conflict(STATUS, A)],
+            [FieldConflict(STATUS, A)],
             'Apply failed with 1 conflict: conflict with "u1" with subresource "status" using apps/v1: .data.a',
         ),
-        ([Conflict(OTHER, A), Conflict(OTHER, B)], 'Apply failed with 2 conflicts: conflicts with "m2":\n- .data.a\n- .data.b'),
         (
-            [Conflict(OTHER, A), Conflict(UPDATER, A)],
+            [FieldConflict(OTHER, A), FieldConflict(OTHER, B)],
+            'Apply failed with 2 conflicts: conflicts with "m2":\n- .data.a\n- .data.b',
+        ),
+        (
+            [FieldConflict(OTHER, A), FieldConflict(UPDATER, A)],
             'Apply failed with 2 conflicts: conflicts with "m2":\n- .data.a\nconflicts with "u1" using v1:\n- .data.a',
         ),
     ],
 )
-def test_the_message_is_the_real_servers(conflicts: list[Conflict], text: str) -> None:
+def test_the_message_is_the_real_servers(conflicts: list[FieldConflict], text: str) -> None:
     refusal = refuse_conflicts(conflicts)
     assert (refusal.code, refusal.reason, refusal.message) == (409, "Conflict", text)
 
 
 def test_each_field_of_each_owner_is_a_cause() -> None:
     path = (field("spec"), field("containers"), key({"name": "x"}), field("image"))
-    assert refuse_conflicts([Conflict(UPDATER, path), Conflict(OTHER, A)]).details == {
+    assert refuse_conflicts([FieldConflict(UPDATER, path), FieldConflict(OTHER, A)]).details == {
         "causes": [
             {
                 "reason": "FieldManagerConflict",
@@ -150,7 +153,11 @@ def test_each_field_of_each_owner_is_a_cause() -> None:
 
 def test_only_fields_that_change_under_others_conflict_in_order_of_owner_and_place() -> None:
     entries: Entries = {UPDATER: owning(B, A), OTHER: owning(A), APPLIER: owning(A, B)}
-    assert find_conflicts(entries, changing(A, B), APPLIER) == [Conflict(OTHER, A), Conflict(UPDATER, A), Conflict(UPDATER, B)]
+    assert find_conflicts(entries, changing(A, B), APPLIER) == [
+        FieldConflict(OTHER, A),
+        FieldConflict(UPDATER, A),
+        FieldConflict(UPDATER, B),
+    ]
     assert find_conflicts(entries, changing(), APPLIER) == []
 
 

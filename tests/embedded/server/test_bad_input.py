@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.server.request import BODY_LIMIT_BYTES
+from applecart.embedded.server.bodies import BODY_LIMIT_BYTES
 from tests.embedded.server.strategies import (
     CUSTOM_PATH,
     JSON,

@@ -14,7 +14,7 @@ import pytest
 
 from applecart.clock import Clock
 from applecart.embedded.server import front
-from applecart.embedded.server.request import BODY_LIMIT_BYTES
+from applecart.embedded.server.bodies import BODY_LIMIT_BYTES
 from applecart.embedded.server.server import EmbeddedServer
 from applecart.embedded.trust.control_plane_files import LOOPBACK
 from applecart.embedded.trust.pki import write_pair

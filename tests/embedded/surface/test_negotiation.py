@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.surface.negotiation import (
     SORTED_AS_UPSTREAM,
-    Answer,
     DiscoveryAnswer,
+    Negotiated,
     choose_answer,
     choose_discovery,
     choose_plain,
@@ -90,25 +90,25 @@ AGGREGATED = "g=apidiscovery.k8s.io;as=APIGroupDiscoveryList"
 @pytest.mark.parametrize(
     ("accept", "expected"),
     [
-        (None, Answer()),
-        ("", Answer()),
-        ("*/*", Answer()),
-        (JSON, Answer()),
-        (YAML, Answer(YAML)),
-        (f"{PROTOBUF},{JSON}", Answer()),
-        (f"{PROTOBUF}, */*", Answer()),
-        (f"{JSON};q=0.5,{YAML}", Answer(YAML)),
-        (f"{JSON};pretty=1", Answer(is_pretty=True)),
-        (f"{JSON};stream=watch", Answer()),
-        (KUBECTL_GET, Answer(shape="table")),
-        (f"{YAML};as=Table;{META}", Answer(YAML, "table")),
-        (f"{JSON};as=Table;v=v1beta1;g=meta.k8s.io", Answer(shape="table", meta_version="v1beta1")),
-        (f"{JSON};as=Table;v=v3;g=meta.k8s.io,{JSON}", Answer()),
-        (f"{PROTOBUF};as=PartialObjectMetadata;{META},{JSON};as=PartialObjectMetadata;{META}", Answer(shape="metadata")),
-        (f"{JSON};as=PartialObjectMetadataList;{META}", Answer(shape="metadata list")),
+        (None, Negotiated()),
+        ("", Negotiated()),
+        ("*/*", Negotiated()),
+        (JSON, Negotiated()),
+        (YAML, Negotiated(YAML)),
+        (f"{PROTOBUF},{JSON}", Negotiated()),
+        (f"{PROTOBUF}, */*", Negotiated()),
+        (f"{JSON};q=0.5,{YAML}", Negotiated(YAML)),
+        (f"{JSON};pretty=1", Negotiated(is_pretty=True)),
+        (f"{JSON};stream=watch", Negotiated()),
+        (KUBECTL_GET, Negotiated(shape="table")),
+        (f"{YAML};as=Table;{META}", Negotiated(YAML, "table")),
+        (f"{JSON};as=Table;v=v1beta1;g=meta.k8s.io", Negotiated(shape="table", meta_version="v1beta1")),
+        (f"{JSON};as=Table;v=v3;g=meta.k8s.io,{JSON}", Negotiated()),
+        (f"{PROTOBUF};as=PartialObjectMetadata;{META},{JSON};as=PartialObjectMetadata;{META}", Negotiated(shape="metadata")),
+        (f"{JSON};as=PartialObjectMetadataList;{META}", Negotiated(shape="metadata list")),
     ],
 )
-def test_a_header_chooses(accept: str | None, expected: Answer) -> None:
+def test_a_header_chooses(accept: str | None, expected: Negotiated) -> None:
     assert choose_answer(accept) == expected
 
 
@@ -148,7 +148,7 @@ def test_a_client_that_takes_protobuf_only_is_told_what_is_there() -> None:
 )
 def test_metadata_of_the_wrong_number_is_refused(shape: str, kind: object, is_list: bool, sentence: str) -> None:
     with pytest.raises(Refusal) as caught:
-        refuse_wrong_number(Answer(shape=shape), kind, is_list=is_list)  # type: ignore[arg-type]
+        refuse_wrong_number(Negotiated(shape=shape), kind, is_list=is_list)  # type: ignore[arg-type]
     assert caught.value.message.endswith(sentence)
 
 
@@ -156,7 +156,7 @@ def test_metadata_of_the_wrong_number_is_refused(shape: str, kind: object, is_li
     ("shape", "is_list"), [("metadata", False), ("metadata list", True), ("table", True), ("table", False), ("object", True)]
 )
 def test_the_right_number_is_sent(shape: str, is_list: bool) -> None:
-    refuse_wrong_number(Answer(shape=shape), BUILT_IN[0], is_list=is_list)  # type: ignore[arg-type]
+    refuse_wrong_number(Negotiated(shape=shape), BUILT_IN[0], is_list=is_list)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

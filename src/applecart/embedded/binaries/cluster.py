@@ -50,16 +50,16 @@ class ClusterFiles:
     def log(self, program: str) -> Path:
         return self.folder / "logs" / f"{program}.log"
 
-    def write_client(self, name: str, user: str, groups: tuple[str, ...], url: str, now: datetime) -> "Client":
+    def write_client(self, name: str, user: str, groups: tuple[str, ...], url: str, now: datetime) -> "ClientFiles":
         """Issue a client certificate and write it both as a pair of files and as a kubeconfig."""
         pair = self.authority.issue_client(user, groups, now)
         kubeconfig = self.folder / f"{name}.kubeconfig"
         write_kubeconfig(kubeconfig, url, self.authority.certificate_pem, pair)
-        return Client(write_pair(self.folder / "pki", name, pair), kubeconfig)
+        return ClientFiles(write_pair(self.folder / "pki", name, pair), kubeconfig)
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class ClientFiles:
     """The credentials of one user of the cluster."""
 
     files: PairFiles
@@ -164,7 +164,7 @@ class RealCluster:
         """The processes that run, by program."""
         return {name: child.pid for name, child in self._children.items() if child.exit_code is None}
 
-    def issue_client(self, name: str, user: str, *groups: str) -> Client:
+    def issue_client(self, name: str, user: str, *groups: str) -> ClientFiles:
         """Credentials for a user of these groups, as files under this name in the run folder."""
         return self._files.write_client(name, user, groups, self.url, self.clock.now())
 

@@ -6,7 +6,7 @@ are questions are created, answered and never stored.
 
 from applecart.api.meta import Resource
 from applecart.embedded.kinds.classes import PriorityClassStrategy, RuntimeClassStrategy
-from applecart.embedded.kinds.config import ConfigMapStrategy, SecretStrategy
+from applecart.embedded.kinds.config_map_secret import ConfigMapStrategy, SecretStrategy
 from applecart.embedded.kinds.disruption import DisruptionBudgetStrategy
 from applecart.embedded.kinds.event import EventStrategy, NewEventStrategy, as_core_event, as_events_event
 from applecart.embedded.kinds.kind import ALL_VERBS, Kind, Subresource, View

@@ -42,21 +42,21 @@ from applecart.embedded.refusals import Refusal, bad_request
 from applecart.embedded.shape import Shape
 
 
-class Conflict(NamedTuple):
+class FieldConflict(NamedTuple):
     owner: Owner
     path: Path
 
 
-def find_conflicts(entries: Entries, changes: Changes, applier: Owner) -> list[Conflict]:
+def find_conflicts(entries: Entries, changes: Changes, applier: Owner) -> list[FieldConflict]:
     """Fields that change under another owner, by owner and then by place."""
     taken = changes.taken
     if not taken:
         return []
     others = sorted((owner for owner in entries if owner != applier), key=lambda owner: owner.identifier)
-    return [Conflict(owner, path) for owner in others for path in (entries[owner].fields & taken).paths()]
+    return [FieldConflict(owner, path) for owner in others for path in (entries[owner].fields & taken).paths()]
 
 
-def refuse_conflicts(conflicts: list[Conflict]) -> Refusal:
+def refuse_conflicts(conflicts: list[FieldConflict]) -> Refusal:
     causes: list[dict[str, Any]] = [
         {
             "reason": "FieldManagerConflict",
@@ -68,7 +68,7 @@ def refuse_conflicts(conflicts: list[Conflict]) -> Refusal:
     return Refusal(409, "Conflict", _message(conflicts), {"causes": causes})
 
 
-def _message(conflicts: list[Conflict]) -> str:
+def _message(conflicts: list[FieldConflict]) -> str:
     if len(conflicts) == 1:
         (conflict,) = conflicts
         return f"Apply failed with 1 conflict: conflict with {_shown(conflict.owner)}: {path_text(conflict.path)}"

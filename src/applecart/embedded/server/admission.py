@@ -15,12 +15,12 @@ from applecart.embedded.kinds.pod_admission import admit_pod
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import forbidden, not_found
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.field_owners import Manager, manager_of
+from applecart.embedded.server.field_owners import FieldManager, manager_of
 from applecart.embedded.server.request import ApiRequest, is_dry_run
 
 NAMESPACES = "namespaces"
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
-NOBODY = Manager("")  # owns what a write without fields of its own changes, a deletion for example
+NOBODY = FieldManager("")  # owns what a write without fields of its own changes, a deletion for example
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Write:
     verb: str  # that was authorized, by the method of the request
     kind: Kind
     key: Key  # as the path says it; without a name for POST
-    manager: Manager = NOBODY
+    manager: FieldManager = NOBODY
     is_dry_run: bool = False
     warnings: list[str] = field(default_factory=list)
 

@@ -18,6 +18,7 @@ from applecart.embedded.structure.protobuf import decode_protobuf
 from applecart.embedded.structure.strict import duplicate_fields, strict_problems
 from applecart.embedded.structure.types import type_of
 
+BODY_LIMIT_BYTES = 3 << 20  # of a request, as on the real server
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 IsServed = Callable[[str, str], bool]  # whether a type (apiVersion, kind) is one of the served ones

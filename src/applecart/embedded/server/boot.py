@@ -15,14 +15,14 @@ from applecart.embedded.auth.roles import plan_aggregation
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.field_owners import Manager, applied_to
+from applecart.embedded.server.field_owners import FieldManager, applied_to
 from applecart.embedded.server.gate import Submitted, write_own
 from applecart.embedded.server.objects import find, key_of, viewed
 from applecart.embedded.store.record import Change, Op
 from applecart.embedded.store.table import NODE_FIELD
 from applecart.observe.logs import logger
 
-GATHERER = Manager("clusterrole-aggregation-controller")  # who does it elsewhere
+GATHERER = FieldManager("clusterrole-aggregation-controller")  # who does it elsewhere
 # The name by which clients in a cluster know its API. Nobody routes the address: a VM is told another one, if any.
 API_SERVICE: Document = {
     "apiVersion": "v1",

@@ -20,14 +20,14 @@ DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 LONGEST_BYTES = 128  # of a manager's name
 
 
-class Manager(NamedTuple):
+class FieldManager(NamedTuple):
     """Who is recorded as the owner of what a request writes."""
 
     name: str
     subresource: str = ""
 
 
-def manager_of(request: ApiRequest, options: str, subresource: str = "", *, must_be_named: bool = False) -> Manager:
+def manager_of(request: ApiRequest, options: str, subresource: str = "", *, must_be_named: bool = False) -> FieldManager:
     """The request's field manager: named, or the program that sends it. Raises Refusal."""
     name = request.query.get("fieldManager", "")
     problems: list[FieldError] = []
@@ -42,10 +42,10 @@ def manager_of(request: ApiRequest, options: str, subresource: str = "", *, must
     if problems:
         raise invalid_options(options, problems)
     program = request.headers.get("user-agent", "").partition("/")[0]
-    return Manager(name or program.encode()[:LONGEST_BYTES].decode("utf-8", "ignore"), subresource)
+    return FieldManager(name or program.encode()[:LONGEST_BYTES].decode("utf-8", "ignore"), subresource)
 
 
-def track(core: Core, kind: Kind, old: Document | None, document: Document, manager: Manager) -> None:
+def track(core: Core, kind: Kind, old: Document | None, document: Document, manager: FieldManager) -> None:
     """Record what an update or a creation took over."""
     track_update(old, document, _writer(core, kind, manager))
 
@@ -53,7 +53,7 @@ def track(core: Core, kind: Kind, old: Document | None, document: Document, mana
 def track_own(core: Core, kind: Kind, old: Document | None, document: Document) -> None:
     """What the server writes unasked is its own; of definitions that is their status, once they are there."""
     says = old is not None and kind.resource.label == DEFINITIONS
-    track(core, kind, old, document, Manager(SERVER, "status" if says else ""))
+    track(core, kind, old, document, FieldManager(SERVER, "status" if says else ""))
 
 
 def track_definition(core: Core, kind: Kind, old: Document | None, document: Document) -> None:
@@ -62,21 +62,21 @@ def track_definition(core: Core, kind: Kind, old: Document | None, document: Doc
         return
     before = (old or {}).get("status") or {"acceptedNames": {"plural": "", "kind": ""}, "conditions": []}
     before = {**before, "storedVersions": document["status"].get("storedVersions")}  # nobody's
-    track(core, kind, {**document, "status": before}, document, Manager(SERVER, "status"))
+    track(core, kind, {**document, "status": before}, document, FieldManager(SERVER, "status"))
 
 
-def track_scaled(core: Core, kind: Kind, document: Document, replicas_path: str, manager: Manager) -> None:
+def track_scaled(core: Core, kind: Kind, document: Document, replicas_path: str, manager: FieldManager) -> None:
     """Record who changed the wanted replicas through `/scale`."""
     path = tuple(field(name) for name in replicas_path.removeprefix(".").split("."))
     track_scale(document, path, _writer(core, kind, manager))
 
 
-def applied_to(core: Core, kind: Kind, live: Document | None, applied: Any, manager: Manager, *, force: bool) -> Document:
+def applied_to(core: Core, kind: Kind, live: Document | None, applied: Any, manager: FieldManager, *, force: bool) -> Document:
     """The object after a server-side apply, with its owners. Raises Refusal."""
     return apply(live, applied, _writer(core, kind, manager), force=force)
 
 
-def _writer(core: Core, kind: Kind, manager: Manager) -> Writer:
+def _writer(core: Core, kind: Kind, manager: FieldManager) -> Writer:
     blank = {} if kind.is_custom else _blank_of(kind.resource.api_version, kind.resource.kind)
     reset = reset_fields(kind, manager.subresource)
     return Writer(manager.name, kind.shape, kind.resource.api_version, core.clock.now(), manager.subresource, reset, blank)

@@ -26,7 +26,8 @@ from applecart.embedded.refusals import Refusal, bad_request, too_large, too_man
 from applecart.embedded.relay.relay import Relay
 from applecart.embedded.relay.streams import STREAM_PATHS, OpenStream, is_stream_request
 from applecart.embedded.server.api import SMALL_BODY_BYTES, Api, defect, refused
-from applecart.embedded.server.request import BODY_LIMIT_BYTES, Answer, ApiRequest, StreamAnswer, attributes_of, in_one_piece
+from applecart.embedded.server.bodies import BODY_LIMIT_BYTES
+from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer, attributes_of, in_one_piece
 from applecart.embedded.server.request_log import RequestLog
 from applecart.errors import BadInput
 from applecart.observe.connection_limit import LimitedListener

@@ -13,7 +13,8 @@ from urllib.parse import unquote
 from applecart.embedded.auth.user import User
 from applecart.embedded.refusals import too_large
 from applecart.embedded.server.api import Api, refused
-from applecart.embedded.server.request import BODY_LIMIT_BYTES, Answer, ApiRequest, StreamAnswer, in_one_piece
+from applecart.embedded.server.bodies import BODY_LIMIT_BYTES
+from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer, in_one_piece
 from applecart.errors import DeadlineExceeded, Unreachable
 from applecart.kube.transport import Request, Response
 

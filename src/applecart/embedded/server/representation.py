@@ -41,7 +41,7 @@ class Forms:
         self._clock = core.clock
         self._worker = core.worker
         self._user = request.user
-        self._chosen: negotiation.Answer = choose_answer(
+        self._chosen: negotiation.Negotiated = choose_answer(
             request.accept,
             version=kind.resource.version,
             is_custom=kind.is_custom,

@@ -16,7 +16,6 @@ from applecart.embedded.selectors import parse_field_selector
 
 JSON = "application/json"
 END = b"\n"  # of an answer in JSON: whoever asks by hand has a prompt on a line of its own
-BODY_LIMIT_BYTES = 3 << 20  # of a request, as on the real server
 
 
 @dataclass(slots=True)

@@ -95,7 +95,7 @@ _META_VERSIONS = ("v1", "v1beta1")
 _GO_PACKAGES = {"": "core", "events.k8s.io": "core", "rbac.authorization.k8s.io": "rbac"}
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Negotiated(msgspec.Struct, frozen=True):
     """What is sent."""
 
     media_type: str = JSON
@@ -111,10 +111,10 @@ class Answer(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=512)  # clients send the same few headers with every request
 def choose_answer(
     accept: str | None, *, version: str = "", is_custom: bool = False, is_list: bool = False, is_watch: bool = False
-) -> Answer:
+) -> Negotiated:
     """The answer for an Accept header (None or "" takes JSON); `version` is that of the kind. Refuses with 406."""
     if not accept:
-        return Answer()
+        return Negotiated()
     clauses = read_accept(accept)
     for clause in clauses:
         if clause.subtype == "*" and clause.type != "*" and not is_custom:
@@ -132,7 +132,7 @@ def choose_answer(
     raise no_such_representation((*NAMED_IN_REFUSALS, *STREAMS) if is_list or is_watch else NAMED_IN_REFUSALS)
 
 
-def _answer(clause: Clause, media_type: str, version: str) -> Answer | None:
+def _answer(clause: Clause, media_type: str, version: str) -> Negotiated | None:
     wanted = clause.parameters
     stream = wanted.get("stream", "")
     if stream and (stream != "watch" or media_type == YAML):
@@ -141,12 +141,12 @@ def _answer(clause: Clause, media_type: str, version: str) -> Answer | None:
         return None
     is_pretty = wanted.get("pretty") == "1"
     if not wanted.keys() & {"as", "g", "v"}:
-        return Answer(media_type, is_pretty=is_pretty)
+        return Negotiated(media_type, is_pretty=is_pretty)
     shape = _SHAPES.get(wanted.get("as", ""))
     meta_version = wanted.get("v", "")
     if shape is None or wanted.get("g") != META_GROUP or meta_version not in _META_VERSIONS:
         return None
-    return Answer(media_type, shape, meta_version, is_pretty)
+    return Negotiated(media_type, shape, meta_version, is_pretty)
 
 
 def no_such_representation(available: tuple[str, ...]) -> Refusal:
@@ -155,7 +155,7 @@ def no_such_representation(available: tuple[str, ...]) -> Refusal:
     return Refusal(406, "NotAcceptable", text, {})
 
 
-def refuse_wrong_number(answer: Answer, kind: Kind, *, is_list: bool) -> None:
+def refuse_wrong_number(answer: Negotiated, kind: Kind, *, is_list: bool) -> None:
     """Refuse metadata of one object for a list, and of a list for one object. A watch is neither: do not ask for one."""
     if answer.shape == "metadata" and is_list:
         asked, given, suffix = "PartialObjectMetadata", "a list", "List"

@@ -2,7 +2,7 @@
 
 A look waits until the API can be read: the watches are open (`Informer.following`) and a small live read is answered in time,
 which a connection that died unnoticed cannot fake. While that is not so no look happens and no silence counts, and the first
-look afterwards treats everybody as after a restart (I12). Only decides and queues; `nodes.py` and `evictions.py` act.
+look afterwards treats everybody as after a restart (I12). Only decides and queues; `nodes.py` and `taint_evictions.py` act.
 
 When no Node is ready, the fault is ours or the network's: nobody is moved. When more than half of a zone is lost, a small zone
 stops and a large one goes on slowly. Else lost Nodes are taken one by one at a steady rate. The thresholds are the real
@@ -19,7 +19,6 @@ from applecart.api.coordination import Lease
 from applecart.api.events import NORMAL
 from applecart.api.meta import Key
 from applecart.api.nodes import Node
-from applecart.embedded.controllers.node_lifecycle.evictions import Evictions
 from applecart.embedded.controllers.node_lifecycle.heartbeats import Heartbeats, Timing, seen
 from applecart.embedded.controllers.node_lifecycle.nodes import (
     LEASES,
@@ -28,6 +27,7 @@ from applecart.embedded.controllers.node_lifecycle.nodes import (
     lost_key,
     was_ready,
 )
+from applecart.embedded.controllers.node_lifecycle.taint_evictions import Evictions
 from applecart.errors import ApplecartError
 from applecart.kube.cache import Change
 from applecart.kube.events import Recorder

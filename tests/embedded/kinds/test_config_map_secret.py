@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.kinds.config import SecretStrategy, decoded_size_bytes
+from applecart.embedded.kinds.config_map_secret import SecretStrategy, decoded_size_bytes
 from applecart.embedded.refusals import Refusal
 from tests.embedded.kinds.documents import core, created, decoded
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from applecart.api.nodes import Taint
 from applecart.api.scheduling import Toleration
-from applecart.embedded.controllers.node_lifecycle.evictions import FOREVER, tolerated_s
+from applecart.embedded.controllers.node_lifecycle.taint_evictions import FOREVER, tolerated_s
 
 A = Taint(key="a", effect="NoExecute", value="1")
 B = Taint(key="b", effect="NoExecute")

@@ -27,6 +27,7 @@ _WORDS: dict[str, str] = {
 }
 _EXPONENT = re.compile(r"(?<=[0-9])e([+-]?)([0-9]+)(?=[,}\]]|$)")
 MAX_SHOWN_DEPTH = 20
+_JSON_TYPES = {bool: "bool", int: "number", float: "number", str: "string", list: "array", dict: "object"}
 _WITHOUT_VALUE = {"Required", "Forbidden", "TooLong"}
 
 
@@ -92,6 +93,11 @@ def _go_exponent(found: re.Match[str]) -> str:
 def quoted(text: str) -> str:
     """A string in quotes; control characters escaped, so that a message stays one line."""
     return msgspec.json.encode(text).decode()
+
+
+def json_type(value: Any) -> str:
+    """What a decoder calls a value it cannot use."""
+    return _JSON_TYPES.get(type(value), "null")
 
 
 def go_value(value: Any, depth: int = 0) -> str:

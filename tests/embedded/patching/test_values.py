@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from applecart.embedded.patching.values import copied, json_type, refuses_deep_nesting, same
+from applecart.embedded.field_errors import json_type
+from applecart.embedded.patching.values import copied, refuses_deep_nesting, same
 from applecart.embedded.refusals import Refusal
 from tests.embedded.patching.json_values import JSON, nested
 

@@ -16,6 +16,7 @@ from uuid import UUID
 
 import msgspec
 
+from applecart.api.core import SERVICE_ACCOUNT_TOKEN
 from applecart.api.meta import read_stamp
 from applecart.clock import Clock
 from applecart.embedded.auth.token_keys import BadToken, NotOurs, TokenKeys
@@ -222,7 +223,7 @@ class ServiceAccountTokens:
         if claims.sub != f"{SERVICE_ACCOUNT_PREFIX}{namespace}:{account.name}":
             raise BadToken("sub claim is invalid")
         secret = self._reader.get("secrets", namespace, claims.legacy_secret_name)
-        if secret is None or metadata(secret).get("deletionTimestamp") or not _is_of_token_type(secret):
+        if secret is None or metadata(secret).get("deletionTimestamp") or secret.get("type") != SERVICE_ACCOUNT_TOKEN:
             raise BadToken("Token has been invalidated")
         if LEGACY_INVALID_LABEL in texts_by_name(metadata(secret).get("labels")):
             raise BadToken("Token has been invalidated")
@@ -262,7 +263,3 @@ def _was_deleted(obj: dict[str, Any], before: datetime) -> bool:
         return read_stamp(deleted_at) < before
     except ValueError:
         return True  # an instant nobody can read must not keep a token alive
-
-
-def _is_of_token_type(secret: dict[str, Any]) -> bool:
-    return secret.get("type") == "kubernetes.io/service-account-token"

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import msgspec
 
+from applecart.api.core import SERVICE_ACCOUNT_TOKEN
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, required
 from applecart.embedded.kinds.metadata import IMMUTABLE
 from applecart.embedded.kinds.names import config_key_problems, size_bytes
 from applecart.embedded.kinds.strategy import Document, Strategy
 
 DATA_MAX_BYTES = 1024 * 1024
-TOKEN_TYPE = "kubernetes.io/service-account-token"
 ACCOUNT_ANNOTATION = "kubernetes.io/service-account.name"
 FROZEN_SAID = "field is immutable when `immutable` is set"
 # Secret types whose value must be a JSON object, by the key that holds it.
@@ -102,7 +102,7 @@ def _check_tls(obj: Document, data: dict[str, str | None], errors: list[FieldErr
 
 
 _TYPE_CHECKS: dict[str, _Check] = {
-    TOKEN_TYPE: _check_token,
+    SERVICE_ACCOUNT_TOKEN: _check_token,
     "kubernetes.io/dockercfg": _check_json,
     "kubernetes.io/dockerconfigjson": _check_json,
     "kubernetes.io/basic-auth": _check_basic,

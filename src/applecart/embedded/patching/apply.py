@@ -10,7 +10,7 @@ import json
 from typing import Any, NamedTuple
 
 from applecart.api.meta import stamp
-from applecart.embedded.field_errors import quoted
+from applecart.embedded.field_errors import json_type, quoted
 from applecart.embedded.patching.field_set import NOTHING, FieldSet, Path, element_text, field, path_text
 from applecart.embedded.patching.managed_fields import (
     APPLY,
@@ -37,7 +37,7 @@ from applecart.embedded.patching.structured_merge import (
     with_named,
     without,
 )
-from applecart.embedded.patching.values import json_type, refuses_deep_nesting, same
+from applecart.embedded.patching.values import refuses_deep_nesting, same
 from applecart.embedded.refusals import Refusal, bad_request
 from applecart.embedded.shape import Shape
 

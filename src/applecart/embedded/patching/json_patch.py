@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from applecart.embedded.patching.values import ABSENT, copied, json_type, refuses_deep_nesting, same
+from applecart.embedded.field_errors import json_type
+from applecart.embedded.patching.values import ABSENT, copied, refuses_deep_nesting, same
 from applecart.embedded.refusals import Refusal, bad_request
 
 OPERATIONS_LIMIT = 10_000  # the real server's

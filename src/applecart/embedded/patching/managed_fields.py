@@ -288,11 +288,7 @@ def _sent_or(sent: Any, stored: Entries) -> Entries:
     """What a client sent counts, or it could not change it; a client that knows nothing of it must not lose it."""
     if sent == [] or (type(sent) is list and len(sent) == 1 and _is_blank(sent[0])):
         return {}
-    try:
-        entries = read_entries(sent)
-    except BadEntries:
-        entries = {}
-    return entries or stored
+    return entries_or_none(sent) or stored
 
 
 def _is_blank(entry: Any) -> bool:

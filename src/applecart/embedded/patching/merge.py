@@ -6,7 +6,8 @@ The result shares nothing with the patch; the object is used up.
 
 from typing import Any
 
-from applecart.embedded.patching.values import copied, json_type, refuses_deep_nesting
+from applecart.embedded.field_errors import json_type
+from applecart.embedded.patching.values import copied, refuses_deep_nesting
 from applecart.embedded.refusals import bad_request
 
 

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from applecart.embedded.field_errors import go_value
+from applecart.embedded.field_errors import go_value, json_type
 from applecart.embedded.patching.merge import without_nulls
-from applecart.embedded.patching.values import ABSENT, copied, json_type, refuses_deep_nesting
+from applecart.embedded.patching.values import ABSENT, copied, refuses_deep_nesting
 from applecart.embedded.refusals import Refusal, bad_request
 from applecart.embedded.shape import Shape
 

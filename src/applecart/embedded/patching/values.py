@@ -55,19 +55,6 @@ def are_same_text(one: Any, other: Any) -> bool:
         return False
 
 
-def json_type(value: Any) -> str:
-    """What a decoder calls a value it cannot use."""
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int | float):
-        return "number"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, dict | list):
-        return "object" if isinstance(value, dict) else "array"
-    return "null"
-
-
 def refuses_deep_nesting(work: Callable[P, R]) -> Callable[P, R]:
     """Answers a document that is nested beyond what can be walked instead of failing."""
 

@@ -7,7 +7,7 @@ request asks; and every way in which bytes can be wrong ends in a refusal.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from applecart.embedded.field_errors import not_supported, quoted
+from applecart.embedded.field_errors import json_type, not_supported, quoted
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal, bad_request, unsupported_media_type
@@ -78,7 +78,7 @@ def _read_text(request: ApiRequest, kind: Kind, repeated: list[str]) -> Document
             raise bad_request(f"couldn't get version/kind; json parse error: {syntax.no_object(document)}")
         for member in ("apiVersion", "kind"):
             if not isinstance(document.get(member) or "", str):
-                got = syntax.type_name(document[member])
+                got = json_type(document[member])
                 why = f"json: cannot unmarshal {got} into Go struct field .{member} of type string"
                 raise bad_request(f"couldn't get version/kind; json parse error: {why}")
     except Refusal as refusal:

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any
 
 from applecart.api.meta import Resource, read_stamp, stamp
-from applecart.embedded.field_errors import FieldError, invalid, not_supported
+from applecart.embedded.field_errors import FieldError, invalid, json_type, not_supported
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal, bad_request, conflict, details_of
@@ -253,5 +253,4 @@ def _text(given: Document, name: str) -> str | None:
 
 
 def _wrong_type(name: str, value: Any, wanted: str) -> Refusal:
-    found = {str: "string", bool: "bool", list: "array", dict: "object"}.get(type(value), "number")
-    return bad_request(f"json: cannot unmarshal {found} into Go struct field DeleteOptions.{name} of type {wanted}")
+    return bad_request(f"json: cannot unmarshal {json_type(value)} into Go struct field DeleteOptions.{name} of type {wanted}")

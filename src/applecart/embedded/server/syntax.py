@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from applecart.embedded.field_errors import quoted
+from applecart.embedded.field_errors import json_type, quoted
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.schema.budget import spend
 from applecart.embedded.structure.strict import has_duplicates
@@ -76,23 +76,7 @@ def is_too_deep(value: Any) -> bool:
 
 def no_object(value: Any) -> str:
     """Why a value that is no object has no type."""
-    return f"json: cannot unmarshal {type_name(value)} into Go value of type {_UNMARSHAL}"
-
-
-def type_name(value: Any) -> str:
-    match value:
-        case bool():
-            return "bool"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case dict():
-            return "object"
-        case None:
-            return "null"
-        case _:
-            return "number"
+    return f"json: cannot unmarshal {json_type(value)} into Go value of type {_UNMARSHAL}"
 
 
 def summary(body: bytes) -> str:

@@ -8,7 +8,7 @@ import msgspec
 from applecart.api.meta import Key
 from applecart.embedded.field_errors import forbidden as forbidden_field
 from applecart.embedded.field_errors import invalid as invalid_field
-from applecart.embedded.field_errors import shown
+from applecart.embedded.field_errors import json_type, shown
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.patching.json_patch import apply_json_patch
@@ -70,7 +70,7 @@ def patcher(given: str, body: bytes, kind: Kind, validation: str) -> tuple[Calla
     if given == MERGE_PATCH and patch is None:
         raise bad_request("Invalid JSON Patch")
     if given != JSON_PATCH and not isinstance(patch, dict):
-        wrong = f"cannot unmarshal {syntax.type_name(patch)} into Go value of type map[string]interface {{}}"
+        wrong = f"cannot unmarshal {json_type(patch)} into Go value of type map[string]interface {{}}"
         raise bad_request(f"{about}json: {wrong}")
 
     def change(document: Document) -> Document:

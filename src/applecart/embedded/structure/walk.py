@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from applecart.api import quantity
+from applecart.embedded.field_errors import json_type
 from applecart.embedded.structure import scalars
 from applecart.embedded.structure.types import Field, StructType, ValueType
 
@@ -54,7 +55,6 @@ def shown_when_unset(type: StructType) -> tuple[tuple[str, Field], ...]:
     return tuple((name, each) for name, each in type.fields.items() if unset(each) is not ABSENT)
 
 
-_WORDS: dict[type, str] = {bool: "bool", int: "number", float: "number", str: "string", list: "array", dict: "object"}
 _RESOURCES = "core/v1.ResourceList"
 _CORE = "core/v1"
 _KEEPS_EMPTY_LISTS = "apiextensions/v1"  # stored as JSON; all other kinds go through protobuf, which knows no empty list
@@ -89,7 +89,7 @@ class Walk:
 
     def struct(self, value: Any, type: StructType, go: str, path: str = "") -> Any:
         if not isinstance(value, dict):
-            return self._wrong(_word(value), go)
+            return self._wrong(json_type(value), go)
         fields = type.fields
         seen: dict[str, Any] = {}
         outer, depth = self._struct, len(self._stack)
@@ -116,7 +116,7 @@ class Walk:
         """One value that is not null."""
         form = type.form
         if form == "string":
-            return value if isinstance(value, str) else self._wrong(_word(value), type.go)
+            return value if isinstance(value, str) else self._wrong(json_type(value), type.go)
         if form == "struct":
             return self.struct(value, type.struct, type.go, path)
         if form == "list":
@@ -128,9 +128,9 @@ class Walk:
         if form == "bytes":
             return self._bytes(value, type)
         if form == "bool":
-            return value if isinstance(value, bool) else self._wrong(_word(value), type.go)
+            return value if isinstance(value, bool) else self._wrong(json_type(value), type.go)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            return self._wrong(_word(value), type.go)
+            return self._wrong(json_type(value), type.go)
         if form == "float":
             return value
         return self._integer(value, type)
@@ -143,7 +143,7 @@ class Walk:
 
     def _list(self, value: Any, type: ValueType, path: str) -> Any:
         if not isinstance(value, list):
-            return self._wrong(_word(value), type.go)
+            return self._wrong(json_type(value), type.go)
         element = _element(type)
         return [
             zero_of(element) if each is None else self.value(each, element, f"{path}[{index}]")
@@ -152,7 +152,7 @@ class Walk:
 
     def _map(self, value: Any, type: ValueType, path: str) -> Any:
         if not isinstance(value, dict):
-            return self._wrong(_word(value), type.go)
+            return self._wrong(json_type(value), type.go)
         element = _element(type)
         if element.form == "bytes":  # a map shows an absent value as an empty one
             return {name: "" if each is None else self._bytes(each, element) for name, each in value.items()}
@@ -165,12 +165,12 @@ class Walk:
         if isinstance(value, list):  # Go also takes the bytes as numbers
             for each in value:
                 if isinstance(each, bool) or not isinstance(each, int | float):
-                    return self._wrong(_word(each), "uint8")
+                    return self._wrong(json_type(each), "uint8")
                 if isinstance(each, float) or not 0 <= each < 256:
                     return self._wrong(_number(each), "uint8")
             return scalars.encoded(bytes(value))
         if not isinstance(value, str):
-            return self._wrong(_word(value), type.go)
+            return self._wrong(json_type(value), type.go)
         try:
             return scalars.canonical(value)
         except scalars.BadBase64 as error:
@@ -189,7 +189,7 @@ class Walk:
         match name:
             case "meta/v1.Time" | "meta/v1.MicroTime":
                 if not isinstance(value, str):
-                    raise Mismatch(_word(value), "string")
+                    raise Mismatch(json_type(value), "string")
                 return scalars.whole_seconds(value) if name == "meta/v1.Time" else scalars.microseconds(value)
             case "resource.Quantity":
                 return self._quantity(value)
@@ -255,7 +255,7 @@ def _int_or_string(value: Any) -> int | str:
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Mismatch(_word(value), "int32")
+        raise Mismatch(json_type(value), "int32")
     if isinstance(value, float) or not -(2**31) <= value < 2**31:
         raise Mismatch(_number(value), "int32")
     return value
@@ -291,7 +291,3 @@ def _element(type: ValueType) -> ValueType:
 def _number(value: int | float) -> str:
     """A number that does not fit, by its digits; Python refuses to write out very long ones."""
     return f"number {value}" if abs(value) < _LONGEST else "number"
-
-
-def _word(value: Any) -> str:
-    return _WORDS.get(value.__class__, "null")

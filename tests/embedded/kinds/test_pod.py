@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from applecart.embedded.kinds.pod import PodStrategy, pod_warnings
+from applecart.embedded.kinds.pod import PodStrategy
 from applecart.embedded.kinds.resources import qos_class
 from tests.embedded.kinds import pod_cases
 from tests.embedded.kinds.documents import container, created, decoded, pod, pod_with, updated
@@ -163,5 +163,5 @@ def test_many_names_are_compared_once_each() -> None:
             return str.__eq__(self, other)
 
     secrets = [{"name": Name(number)} for number in range(100)]
-    assert pod_warnings({"metadata": {"name": "p"}, "spec": {"imagePullSecrets": secrets}}) == []
+    assert PodStrategy().warnings({"metadata": {"name": "p"}, "spec": {"imagePullSecrets": secrets}}) == []
     assert compared < 200

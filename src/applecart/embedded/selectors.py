@@ -9,12 +9,11 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sized
 
 from applecart.embedded.field_errors import quoted, shown
-from applecart.embedded.kinds.names import label_value_problems, qualified_name_problems
+from applecart.embedded.kinds.names import MOST_REQUIREMENTS, label_value_problems, qualified_name_problems
 from applecart.embedded.refusals import Refusal, bad_request
 from applecart.embedded.remembered import remembered
 
 REMEMBERED = 1024  # distinct selectors; a fleet of 200 agents has a few hundred
-MOST_TERMS = 100  # of one selector: each object of a list is held against them, and nobody names so many
 _FIELD_TERM = re.compile(r"(!=|==|=)")
 _ESCAPED = {",": "\\,", "=": "\\=", "\\": "\\\\"}
 Labels = Mapping[str, str]
@@ -257,8 +256,8 @@ def _checked(key: str, value: str, position: int) -> str:
 
 
 def _refuse_many(terms: Sized) -> None:
-    if len(terms) > MOST_TERMS:
-        raise bad_request(f"a selector may have at most {MOST_TERMS} requirements")
+    if len(terms) > MOST_REQUIREMENTS:
+        raise bad_request(f"a selector may have at most {MOST_REQUIREMENTS} requirements")
 
 
 def _number(text: str) -> int | None:

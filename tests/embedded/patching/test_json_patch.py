@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from applecart.embedded.patching.json_patch import COPY_LIMIT_BYTES, OPERATIONS_LIMIT, apply_json_patch
 from applecart.embedded.patching.values import copied
 from applecart.embedded.refusals import Refusal
+from applecart.embedded.schema.budget import TooMuchForTheLoop, on_the_loop
 from tests.embedded.patching.json_patch_cases import ACCEPTED, JSON_PATCH_SUBJECT, REFUSED, operation
 from tests.embedded.patching.json_values import JSON, OBJECTS, refused_with
 
@@ -93,6 +94,13 @@ def test_copies_are_bounded_in_sum() -> None:
     copies = [operation("copy", f"/c{number}", **{"from": "/a"}) for number in range(3)]
     assert len(apply_json_patch({"a": third}, copies[:2])) == 3
     assert refusal_of({"a": third}, copies).code == 422
+
+
+def test_copies_that_grow_are_made_beside_the_loop() -> None:
+    """Twelve that double a list of 2,000 kept it for 100 ms before they were refused."""
+    doubles = [operation("copy", "/a/-", **{"from": "/a"})] * 12
+    with on_the_loop(), pytest.raises(TooMuchForTheLoop):
+        apply_json_patch({"a": ["x"] * 2000}, doubles)
 
 
 def test_a_patch_that_fails_late_changes_nothing() -> None:

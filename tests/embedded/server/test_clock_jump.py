@@ -9,6 +9,7 @@ import pytest
 
 from applecart.clock import SystemClock
 from applecart.embedded.server.server import EmbeddedServer
+from applecart.errors import BadInput
 from applecart.kube.connect import connect
 from applecart.kube.transport import Request, Response, Transport
 
@@ -61,7 +62,10 @@ async def test_writes_go_on_and_revisions_grow_whatever_the_clock_says(tmp_path:
             at = datetime.fromisoformat(metadata["creationTimestamp"])
             assert abs(at - (datetime.now(UTC) + skew)) < timedelta(minutes=5)
     clock.skew = -YEAR
-    async with EmbeddedServer(tmp_path / "data", clock) as server:  # a start in the past finds the same and goes on
+    with pytest.raises(BadInput, match="correct the clock"):  # whoever trusts its authority would not yet
+        await EmbeddedServer(tmp_path / "data", clock).__aenter__()
+    clock.skew = YEAR
+    async with EmbeddedServer(tmp_path / "data", clock) as server:  # a start in the future finds the same and goes on
         listed = msgspec.json.decode((await call(server.running.transport(), "GET", MAPS)).body)["items"]
         assert [int(item["metadata"]["resourceVersion"]) for item in listed] == revisions
         revisions.append(

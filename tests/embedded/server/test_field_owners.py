@@ -13,7 +13,7 @@ from applecart.embedded.server.server import ADMIN, RunningApi
 from applecart.kube.transport import Request
 from tests.embedded.patching.shapes import GROUP, PROBE_CRD
 from tests.embedded.schema.definition_documents import GROUP as SCALES
-from tests.embedded.schema.definition_documents import SCALED, resource
+from tests.embedded.schema.definition_documents import SCALED
 from tests.kube.embedded_api import serving
 
 MERGE = "application/merge-patch+json"
@@ -201,16 +201,6 @@ async def test_a_manager_is_who_says_so_or_the_beginning_of_the_program(
     answer = await running.api.handle(ApiRequest("POST", MAPS, {"fieldManager": name} if name else {}, ADMIN, headers, body))
     assert isinstance(answer, Answer)
     assert list(owners(json.loads(answer.body))) == [manager]
-
-
-async def test_who_scales_owns_nothing_by_it(running: RunningApi) -> None:
-    kubectl, path = Kubectl(running), f"/apis/{SCALES}/v1/scales"
-    await kubectl.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", SCALED)
-    made = await kubectl.call("POST", path, resource("scales", "a", spec={"replicas": 1}), fieldManager="maker")
-    await kubectl.patch(f"{path}/a/scale", {"spec": {"replicas": 3}}, manager="scaler")
-    scaled = await kubectl.get(f"{path}/a")
-    assert scaled["spec"]["replicas"] == 3
-    assert owners(scaled) == owners(made)
 
 
 @pytest.mark.parametrize("name", ["m" * 129, "\u00e9" * 65])

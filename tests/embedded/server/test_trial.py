@@ -446,13 +446,18 @@ async def test_a_small_request_about_much_is_worked_out_beside_the_loop(
     assert callers.worker.runs == 4
 
 
-async def test_small_objects_whose_columns_are_much_work_are_shown_beside_the_loop(
-    callers: Callers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(budget, "OF_THE_LOOP", 300)
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+THINGS = "/apis/example.com/v1/namespaces/ci/things"
+
+
+def thing(name: str) -> dict[str, Any]:
+    return {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": name}, "all": [1] * 200}
+
+
+async def define_searching_columns(callers: Callers) -> None:
     column = {"name": "All", "type": "integer", "jsonPath": ".all[*]"}
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "additionalPrinterColumns": [column]}
+    version = {"name": "v1", "served": True, "storage": True, "additionalPrinterColumns": [column] * 2}
     spec = {
         "group": "example.com",
         "scope": "Namespaced",
@@ -461,18 +466,39 @@ async def test_small_objects_whose_columns_are_much_work_are_shown_beside_the_lo
     }
     crd = {"metadata": {"name": "things.example.com"}, "spec": spec}
     assert (await callers.asks("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)).status == 201
-    things, table = "/apis/example.com/v1/namespaces/ci/things", "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+
+async def test_small_objects_whose_columns_are_much_work_are_shown_beside_the_loop(
+    callers: Callers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budget, "OF_THE_LOOP", 300)
+    await define_searching_columns(callers)
     for name in ("a", "b"):
-        thing = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": name}, "all": [1] * 200}
-        assert (await callers.asks("POST", things, thing)).status == 201
+        assert (await callers.asks("POST", THINGS, thing(name))).status == 201
     before = callers.worker.runs
     transport = InProcessTransport(callers._api, ADMIN)
-    listed = msgspec.json.decode((await transport.send(Request("GET", things, accept=table))).body)
-    assert [row["cells"] for row in listed["rows"]] == [["a", 1], ["b", 1]]
+    listed = msgspec.json.decode((await transport.send(Request("GET", THINGS, accept=TABLE))).body)
+    assert [row["cells"] for row in listed["rows"]] == [["a", 1, 1], ["b", 1, 1]]
     assert callers.worker.runs == before + 1
-    watch = await transport.open(Request("GET", things, (("watch", "1"),), accept=table))
+    watch = await transport.open(Request("GET", THINGS, (("watch", "1"),), accept=TABLE))
     lines = [msgspec.json.decode(line)["object"] for line in (await watch.read()).splitlines()]
     await watch.aclose()
-    assert [[row["cells"] for row in line["rows"]] for line in lines] == [[["a", 1]], [["b", 1]]]
-    assert [len(line["columnDefinitions"] or ()) for line in lines] == [2, 0]
+    assert [[row["cells"] for row in line["rows"]] for line in lines] == [[["a", 1, 1]], [["b", 1, 1]]]
+    assert [len(line["columnDefinitions"] or ()) for line in lines] == [3, 0]
     assert callers.worker.runs == before + 2
+
+
+async def test_what_is_written_is_not_written_again_because_its_answer_is_much_work(
+    callers: Callers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An object of small size, whose columns search it: it was made, and then once more beside the loop, which said 409."""
+    monkeypatch.setattr(budget, "OF_THE_LOOP", 300)
+    await define_searching_columns(callers)
+    transport = InProcessTransport(callers._api, ADMIN)
+    made = await transport.send(Request("POST", THINGS, (), msgspec.json.encode(thing("a")), accept=TABLE))
+    assert made.status == 201
+    longer = [{"op": "add", "path": "/all/-", "value": 1}]
+    sent = Request("PATCH", f"{THINGS}/a", (), msgspec.json.encode(longer), "application/json-patch+json", accept=TABLE)
+    assert (await transport.send(sent)).status == 200
+    assert len((await callers.stored(f"{THINGS}/a"))["all"]) == 201
+    assert (await transport.send(Request("DELETE", f"{THINGS}/a", accept=TABLE))).status == 200

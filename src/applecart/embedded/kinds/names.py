@@ -7,6 +7,7 @@ people search for them. Lengths are counted in bytes, as on the wire.
 
 import ipaddress
 import re
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, required
@@ -14,6 +15,8 @@ from applecart.embedded.remembered import remembered
 
 LABEL_MAX_BYTES = 63  # of one DNS label, of a label's value and of the name part of its key
 SUBDOMAIN_MAX_BYTES = 253
+MOST_REQUIREMENTS = 100  # of one selector: each object of a list is held against them, and nobody names so many
+MOST_VALUES = 1000  # of a stored selector; a fleet of 200 nodes may be named five times
 PORT_NAME_MAX_BYTES = 15
 CACHED_TEXTS = 4096  # label keys and values repeat from object to object; a fleet has a few hundred
 
@@ -222,11 +225,24 @@ def validate_labels(labels: dict[str, str] | None, path: str, errors: list[Field
             errors.append(invalid(path, value, problem))
 
 
+def validate_size(requirements: Sequence[dict[str, Any]], path: str, errors: list[FieldError], equalities: int = 0) -> None:
+    """Of a stored selector. No limit of Kubernetes: ours, because each Pod or node is held against it on the event loop."""
+    values = sum(len(one.get("values") or ()) for one in requirements)
+    for size, most, what in (
+        (equalities + len(requirements), MOST_REQUIREMENTS, "requirements"),
+        (values, MOST_VALUES, "values"),
+    ):
+        if size > most:
+            errors.append(FieldError("TooMany", path, f"must have at most {most} {what} in all", size))
+
+
 def validate_label_selector(selector: dict[str, Any] | None, path: str, errors: list[FieldError]) -> None:
     if not selector:
         return
+    requirements = selector.get("matchExpressions") or ()
+    validate_size(requirements, path, errors, len(selector.get("matchLabels") or ()))
     validate_labels(selector.get("matchLabels"), f"{path}.matchLabels", errors)
-    for index, requirement in enumerate(selector.get("matchExpressions") or ()):
+    for index, requirement in enumerate(requirements):
         at = f"{path}.matchExpressions[{index}]"
         operator, values = requirement.get("operator") or "", requirement.get("values") or ()
         if operator in ("In", "NotIn"):

@@ -18,6 +18,7 @@ from applecart.embedded.kinds.names import (
     validate_ip,
     validate_label_selector,
     validate_labels,
+    validate_size,
 )
 from applecart.embedded.kinds.pod_containers import (
     validate_containers,
@@ -246,6 +247,10 @@ def validate_affinity(affinity: dict[str, Any], errors: list[FieldError]) -> Non
 
 def _validate_node_affinity(affinity: dict[str, Any], at: str, errors: list[FieldError]) -> None:
     needed = affinity.get(_REQUIRED)
+    all_terms = [one.get("preference") or {} for one in affinity.get(_PREFERRED) or ()]
+    all_terms += (needed or {}).get("nodeSelectorTerms") or ()
+    requirements = [one for term in all_terms for name in ("matchExpressions", "matchFields") for one in term.get(name) or ()]
+    validate_size(requirements, at, errors)
     if needed is not None:
         here = f"{at}.{_REQUIRED}.nodeSelectorTerms"
         terms = needed.get("nodeSelectorTerms") or ()

@@ -13,9 +13,11 @@ from typing import Any
 from applecart.embedded.field_errors import json_type
 from applecart.embedded.patching.values import ABSENT, copied, refuses_deep_nesting, same
 from applecart.embedded.refusals import Refusal, bad_request
+from applecart.embedded.schema.budget import spend
 
 OPERATIONS_LIMIT = 10_000  # the real server's
 COPY_LIMIT_BYTES = 3 * 1024 * 1024  # of all copies of one patch: the size of the largest request
+COPIED_IN_A_STEP = 16  # bytes
 INDEX = re.compile(r"[+-]?[0-9]{1,18}")  # 18 digits fit into an index of 64 bits
 
 
@@ -115,7 +117,9 @@ class _Patched:
         container, key = self._find(_path(operation, "path"))
         if value is ABSENT:
             value = None
-        self._copied_bytes += len(json.dumps(value))
+        size = len(json.dumps(value))
+        spend(size // COPIED_IN_A_STEP)
+        self._copied_bytes += size
         if self._copied_bytes > COPY_LIMIT_BYTES:
             raise _Inapplicable
         _insert(container, key, copied(value))

@@ -49,6 +49,11 @@ class on_the_loop:  # a context manager of each request, cheaper than one made o
         _left_here.reset(self._token)
 
 
+def nothing_is_done_again() -> None:
+    """From now on: what is to be stored would be stored twice. The rest is done here, however much it is."""
+    _left_here.set(None)
+
+
 def spend(steps: int) -> None:
     here = _left_here.get()
     if here is not None:

@@ -22,6 +22,7 @@ from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.patching.managed_fields import same_but_times
 from applecart.embedded.patching.values import unchanged
 from applecart.embedded.refusals import Refusal, already_exists, bad_request, invalid, not_found, unmet_in_storage, was_modified
+from applecart.embedded.schema.budget import nothing_is_done_again
 from applecart.embedded.server.admission import NAMESPACES, Write, admit, admit_new
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.deletion import DeleteOptions, Fate, decide, ends_with_update, refuse_unmet
@@ -247,6 +248,7 @@ def _put(core: Core, kind: Kind, document: Document, *, is_new: bool, most_bytes
         raise Refusal(413, "RequestEntityTooLarge", f"etcdserver: request is too large: limit is {most_bytes}")
     if most_bytes is not None:
         refuse_many_values(record.value)  # patch by patch it may have become
+    nothing_is_done_again()
     return Submitted(record, core.store.write(kind.storage.label, Op.ADDED if is_new else Op.MODIFIED, record))
 
 
@@ -264,6 +266,7 @@ def _remove(core: Core, kind: Kind, record: Record) -> Submitted:
     """Take an object out; watchers get its last state with the deletion's revision."""
     revision = core.store.next_revision()
     last = Record(record.key, revision, with_revision(record.value, revision), record.traits)
+    nothing_is_done_again()
     return Submitted(last, core.store.write(kind.storage.label, Op.DELETED, last))
 
 

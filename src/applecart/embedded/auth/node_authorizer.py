@@ -10,6 +10,7 @@ passes here and `node_restriction` judges it. Users that are no nodes get no opi
 from collections import Counter
 from collections.abc import Callable
 
+from applecart.api.node_access import NODE_LEASES
 from applecart.embedded.auth.bootstrap_policy import NODE_RULES
 from applecart.embedded.auth.pod_references import PODS, Reference, is_mirror, references
 from applecart.embedded.auth.rbac import ALLOWED, NO_OPINION, Decision
@@ -89,7 +90,6 @@ class NodeGraph:
             del self._nodes[node]
 
 
-LEASE_NAMESPACE = "kube-node-lease"
 _READS = ("get", "list", "watch")
 
 
@@ -197,8 +197,8 @@ def _node(node: str, a: Attributes) -> Decision:
 def _lease(node: str, a: Attributes) -> Decision:
     if a.verb not in ("get", "create", "update", "patch", "delete"):
         return Decision(False, "can only get, create, update, patch, or delete a node lease")
-    if a.namespace != LEASE_NAMESPACE:
-        return Decision(False, f'can only access leases in the "{LEASE_NAMESPACE}" system namespace')
+    if a.namespace != NODE_LEASES:
+        return Decision(False, f'can only access leases in the "{NODE_LEASES}" system namespace')
     # The name of an object that is being created is in its body; node_restriction compares it.
     if a.verb != "create" and a.name != node:
         return Decision(False, "can only access node lease with the same name as the requesting node")

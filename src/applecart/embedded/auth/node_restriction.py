@@ -8,7 +8,7 @@ Answers the reason of a refusal, or None; an object that is not there is left to
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from applecart.embedded.auth.node_authorizer import LEASE_NAMESPACE
+from applecart.api.node_access import NODE_LEASES
 from applecart.embedded.auth.pod_references import MIRROR_ANNOTATION, PODS, is_mirror, labels_of, read_kind
 from applecart.embedded.auth.untyped import (
     Document,
@@ -225,8 +225,8 @@ def _audience(
 
 
 def _lease(node: str, operation: str, obj: Any, namespace: str, name: str) -> str | None:
-    if namespace != LEASE_NAMESPACE:
-        return f"can only access leases in the {go_quoted(LEASE_NAMESPACE)} system namespace"
+    if namespace != NODE_LEASES:
+        return f"can only access leases in the {go_quoted(NODE_LEASES)} system namespace"
     if (name_of(obj) if operation == "CREATE" else name) != node:
         return "can only access node lease with the same name as the requesting node"
     return None

@@ -18,6 +18,7 @@ import msgspec
 from applecart.api.coordination import Lease
 from applecart.api.events import Event
 from applecart.api.meta import Key, Object, instant
+from applecart.api.node_access import NODE_LEASES
 from applecart.api.nodes import Node
 from applecart.errors import ApplecartError
 from applecart.kube.errors import Conflict, NotFound
@@ -30,7 +31,6 @@ LEASE_LIFE_S = 3600.0  # longer than setting a host up again takes, shorter than
 _UNDATED = datetime.min.replace(tzinfo=UTC)
 
 SWEEP_EVERY_S = 300.0  # an Event may outlive its hour by this much
-NODE_LEASES = "kube-node-lease"
 
 
 log = logger(__name__)

@@ -14,11 +14,10 @@ import msgspec
 from applecart.api.meta import LabelSelector, Resource, stamp
 from applecart.embedded.field_errors import FieldError, invalid, not_supported
 from applecart.embedded.kinds.binding import with_condition
-from applecart.embedded.kinds.names import validate_label_selector
+from applecart.embedded.kinds.names import NEGATIVE, validate_label_selector
 from applecart.embedded.kinds.strategy import Document, Strategy
 from applecart.embedded.refusals import Refusal, bad_request, forbidden
 
-NEGATIVE = "must be greater than or equal to 0"
 PERCENT_SAID = (
     "a valid percent string must be a numeric string followed by an ending '%' "
     "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"

@@ -11,6 +11,7 @@ import msgspec
 
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, quoted, required
 from applecart.embedded.kinds.names import (
+    NEGATIVE,
     NameProblems,
     annotation_key_problems,
     label_problems,
@@ -52,7 +53,7 @@ def validate_metadata(
     elif namespace:
         errors.append(forbidden("metadata.namespace", "not allowed on this type"))
     if (meta.get("generation") or 0) < 0:
-        errors.append(invalid("metadata.generation", meta["generation"], "must be greater than or equal to 0"))
+        errors.append(invalid("metadata.generation", meta["generation"], NEGATIVE))
     _validate_contents(meta, errors)
     if meta.get("finalizers"):
         _validate_finalizers(meta["finalizers"], errors)

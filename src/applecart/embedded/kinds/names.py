@@ -43,6 +43,9 @@ _ENDS = "and must start and end with an alphanumeric character"
 _ENV_SAID = "a valid environment variable name must consist only of printable ASCII characters other than '='"
 OPERATOR_SAID = "not a valid selector operator"
 IN_SAID = "must be specified when `operator` is 'In' or 'NotIn'"
+NEGATIVE = "must be greater than or equal to 0"
+PROTOCOLS = ("SCTP", "TCP", "UDP")
+PORT_SAID = "must be between 1 and 65535, inclusive"
 EXISTS_SAID = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 IP_SAID = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 

@@ -7,7 +7,7 @@ updating, and must name the revision it saw.
 from typing import Any
 
 from applecart.embedded.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
-from applecart.embedded.kinds.names import label_value_problems, qualified_name_problems
+from applecart.embedded.kinds.names import NEGATIVE, label_value_problems, qualified_name_problems
 from applecart.embedded.kinds.pod_admission import NOT_READY
 from applecart.embedded.kinds.pod_spec import EFFECTS
 from applecart.embedded.kinds.resources import amount_of
@@ -126,5 +126,5 @@ class LeaseStrategy(Strategy):
         if duration_s is not None and duration_s <= 0:
             errors.append(invalid("spec.leaseDurationSeconds", duration_s, "must be greater than 0"))
         if transitions is not None and transitions < 0:
-            errors.append(invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0"))
+            errors.append(invalid("spec.leaseTransitions", transitions, NEGATIVE))
         return errors

@@ -7,6 +7,9 @@ from typing import Any
 
 from applecart.embedded.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from applecart.embedded.kinds.names import (
+    NEGATIVE,
+    PORT_SAID,
+    PROTOCOLS,
     config_key_problems,
     env_name_problems,
     header_name_problems,
@@ -23,16 +26,13 @@ from applecart.embedded.kinds.pod_volumes import (
 )
 from applecart.embedded.kinds.resources import validate_requirements
 
-PORT_SAID = "must be between 1 and 65535, inclusive"
 INIT_ONLY_SAID = "may not be set for init containers without restartPolicy=Always"
 RULES_MAX = 20  # restart rules of one container
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")
 _HOOKS = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 _ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
-NEGATIVE = "must be greater than or equal to 0"
 _SCHEMES = ("HTTP", "HTTPS")
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _COUNTS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
@@ -142,8 +142,8 @@ def _validate_ports(ports: list[dict[str, Any]], path: str, errors: list[FieldEr
         protocol = port.get("protocol")
         if not protocol:
             errors.append(required(f"{at}.protocol"))
-        elif protocol not in _PROTOCOLS:
-            errors.append(not_supported(f"{at}.protocol", protocol, _PROTOCOLS))
+        elif protocol not in PROTOCOLS:
+            errors.append(not_supported(f"{at}.protocol", protocol, PROTOCOLS))
 
 
 def _validate_host_ports(containers: list[dict[str, Any]], path: str, errors: list[FieldError]) -> None:

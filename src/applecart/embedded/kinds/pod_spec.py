@@ -6,6 +6,7 @@ The order of checks is a real server's, so several problems read the same. Expec
 
 from typing import Any
 
+from applecart.embedded.auth.pod_references import MIRROR_ANNOTATION
 from applecart.embedded.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from applecart.embedded.kinds.names import (
     EXISTS_SAID,
@@ -34,7 +35,6 @@ DEADLINE_MAX_S = 2**31 - 1
 NAMESERVERS_MAX = 3
 SEARCHES_MAX = 32
 SEARCH_LIST_MAX_BYTES = 2048
-MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
@@ -42,7 +42,7 @@ _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _OPERATING_SYSTEMS = ("linux", "windows")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 WEIGHT_SAID = "must be in the range 1-100"
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _SCHEDULE_ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
 
@@ -237,8 +237,8 @@ def validate_affinity(affinity: dict[str, Any], errors: list[FieldError]) -> Non
     for name in ("podAffinity", "podAntiAffinity"):
         pods = affinity.get(name)
         if pods:
-            for index, term in enumerate(pods.get(_REQUIRED) or ()):
-                _validate_pod_term(term, f"{at}.{name}.{_REQUIRED}[{index}]", errors)
+            for index, term in enumerate(pods.get(REQUIRED) or ()):
+                _validate_pod_term(term, f"{at}.{name}.{REQUIRED}[{index}]", errors)
             for index, weighted in enumerate(pods.get(_PREFERRED) or ()):
                 here = f"{at}.{name}.{_PREFERRED}[{index}]"
                 _validate_weight(weighted.get("weight") or 0, f"{here}.weight", errors)
@@ -246,13 +246,13 @@ def validate_affinity(affinity: dict[str, Any], errors: list[FieldError]) -> Non
 
 
 def _validate_node_affinity(affinity: dict[str, Any], at: str, errors: list[FieldError]) -> None:
-    needed = affinity.get(_REQUIRED)
-    all_terms = [one.get("preference") or {} for one in affinity.get(_PREFERRED) or ()]
+    needed = affinity.get(REQUIRED)
+    all_terms = [one.get("preference") or {} for one in affinity.get(PREFERRED) or ()]
     all_terms += (needed or {}).get("nodeSelectorTerms") or ()
     requirements = [one for term in all_terms for name in ("matchExpressions", "matchFields") for one in term.get(name) or ()]
     validate_size(requirements, at, errors)
     if needed is not None:
-        here = f"{at}.{_REQUIRED}.nodeSelectorTerms"
+        here = f"{at}.{REQUIRED}.nodeSelectorTerms"
         terms = needed.get("nodeSelectorTerms") or ()
         if not terms:
             errors.append(required(here, "must have at least one node selector term"))

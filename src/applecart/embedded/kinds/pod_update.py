@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
+from applecart.embedded.auth.pod_references import MIRROR_ANNOTATION
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, required
 from applecart.embedded.kinds.metadata import IMMUTABLE, NULL
 from applecart.embedded.kinds.names import IP_SAID, family_of, qualified_name_problems, subdomain_problems
-from applecart.embedded.kinds.pod_spec import DEADLINE_MAX_S, MIRROR_ANNOTATION, validate_tolerations
+from applecart.embedded.kinds.pod_spec import DEADLINE_MAX_S, REQUIRED, validate_tolerations
 from applecart.embedded.kinds.strategy import Document
 
 FIXED_SAID = (
@@ -19,7 +20,6 @@ FIXED_SAID = (
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _FREE = ("activeDeadlineSeconds", "tolerations", "schedulingGates")
 _KNOWN_CONDITIONS = {"PodScheduled", "Ready", "Initialized"}
 
@@ -75,9 +75,9 @@ def _free_gated(fixed: dict[str, Any], was: dict[str, Any], errors: list[FieldEr
 
 def _validate_narrowing(new: dict[str, Any], old: dict[str, Any], errors: list[FieldError]) -> None:
     """Terms are alternatives: another term would widen where the Pod runs, another requirement narrows it."""
-    at = f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms"
-    terms_were = (old.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
-    terms = (new.get(_REQUIRED) or {}).get("nodeSelectorTerms") or []
+    at = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
+    terms_were = (old.get(REQUIRED) or {}).get("nodeSelectorTerms") or []
+    terms = (new.get(REQUIRED) or {}).get("nodeSelectorTerms") or []
     if terms_were and len(terms) != len(terms_were):
         text = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
         errors.append(invalid(at, terms or NULL, text))

@@ -4,10 +4,9 @@ from typing import Any
 
 from applecart.api.quantity import Quantity, quantity_of
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, required
-from applecart.embedded.kinds.names import qualified_name_problems
+from applecart.embedded.kinds.names import NEGATIVE, qualified_name_problems
 from applecart.embedded.remembered import remembered
 
-NEGATIVE = "must be greater than or equal to 0"
 HUGE_PAGES = "hugepages-"
 _OF_CONTAINERS = {"cpu", "memory", "ephemeral-storage"}
 _COUNTS = {

@@ -6,12 +6,10 @@ Validation is light: ports, names and addresses. A Service without a `clusterIP`
 from typing import Any
 
 from applecart.embedded.field_errors import FieldError, duplicate, invalid, not_supported, required
-from applecart.embedded.kinds.names import family_of, label_problems, port_name_problems, validate_labels
+from applecart.embedded.kinds.names import PORT_SAID, PROTOCOLS, family_of, label_problems, port_name_problems, validate_labels
 from applecart.embedded.kinds.strategy import Document, Strategy
 
-PORT_SAID = "must be between 1 and 65535, inclusive"
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
 _AFFINITIES = ("ClientIP", "None")
 
 
@@ -78,8 +76,8 @@ def _validate_ports(ports: list[dict[str, Any]], errors: list[FieldError]) -> No
                 errors.append(duplicate(f"{at}.name", name))
             names.add(name)
         _validate_port(port.get("port") or 0, f"{at}.port", errors)
-        if port["protocol"] not in _PROTOCOLS:
-            errors.append(not_supported(f"{at}.protocol", port["protocol"], _PROTOCOLS))
+        if port["protocol"] not in PROTOCOLS:
+            errors.append(not_supported(f"{at}.protocol", port["protocol"], PROTOCOLS))
         target = port["targetPort"]
         if isinstance(target, str):
             errors += [invalid(f"{at}.targetPort", target, problem) for problem in port_name_problems(target)]

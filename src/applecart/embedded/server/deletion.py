@@ -13,6 +13,7 @@ from typing import Any
 from applecart.api.meta import Resource, read_stamp, stamp
 from applecart.embedded.field_errors import FieldError, invalid, json_type, not_supported
 from applecart.embedded.kinds.kind import Kind
+from applecart.embedded.kinds.metadata import FOREGROUND, ORPHAN
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal, bad_request, conflict, details_of
 from applecart.embedded.server.bodies import SCHEME, read_body
@@ -20,8 +21,6 @@ from applecart.embedded.server.registry import CRD_LABEL, begin_leaving
 from applecart.embedded.server.request import ApiRequest, dry_run_problems, integer, invalid_options, is_true
 from applecart.embedded.store.record import Record
 
-FOREGROUND = "foregroundDeletion"
-ORPHAN = "orphan"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # nothing here is older
 LAST_INSTANT = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)  # that has a timestamp
 POLICIES = ("Background", "Foreground", "Orphan")

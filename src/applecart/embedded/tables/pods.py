@@ -24,7 +24,6 @@ COLUMNS = (
 )
 
 NODE_LOST = "NodeLost"
-TERMINAL = ("Succeeded", "Failed")
 _NOTHING: dict[str, Any] = {}
 
 _ENDS = {
@@ -81,7 +80,7 @@ def pod_row(obj: Document, metadata: dict[str, Any], now: datetime) -> list[Any]
     if metadata.get("deletionTimestamp"):
         if status.get("reason") == NODE_LOST:
             reason = "Unknown"
-        elif phase not in TERMINAL:
+        elif phase not in _ENDS:
             reason = "Terminating"
     addresses = status.get("podIPs")
     return [

@@ -18,10 +18,10 @@ import msgspec
 from applecart.api.coordination import Lease
 from applecart.api.events import NORMAL
 from applecart.api.meta import Key
+from applecart.api.node_access import NODE_LEASES
 from applecart.api.nodes import Node
 from applecart.embedded.controllers.node_lifecycle.heartbeats import Heartbeats, Timing, seen
 from applecart.embedded.controllers.node_lifecycle.nodes import (
-    LEASES,
     NodeKeeper,
     is_told_to_leave,
     lost_key,
@@ -100,7 +100,7 @@ class Monitor:
     def __init__(self, manager: Manager, heartbeats: Heartbeats, recorder: Recorder, timing: Timing) -> None:
         self._client = manager.client
         self._nodes = manager.informer(Node)
-        self._leases = manager.informer(Lease, LEASES)
+        self._leases = manager.informer(Lease, NODE_LEASES)
         self._heartbeats = heartbeats
         self._recorder = recorder
         self._clock = manager.clock
@@ -128,7 +128,7 @@ class Monitor:
         try:
             async with (
                 asyncio.timeout(self._timing.look_every_s),
-                aclosing(self._client.pages(Lease, LEASES, page_size=1)) as pages,
+                aclosing(self._client.pages(Lease, NODE_LEASES, page_size=1)) as pages,
             ):
                 await anext(pages)
         except (ApplecartError, TimeoutError):
@@ -145,7 +145,7 @@ class Monitor:
 
     def _look(self, now_s: float) -> bool:
         known = list(self._nodes)
-        is_gap = self._heartbeats.look(now_s, [seen(node, self._leases.get(Key(LEASES, node.name))) for node in known])
+        is_gap = self._heartbeats.look(now_s, [seen(node, self._leases.get(Key(NODE_LEASES, node.name))) for node in known])
         if is_gap and self._outlook is not None:
             log.warning("the API could not be read for a while; every Node gets a fresh grace period")
         was_dark = self._outlook is not None and self._outlook.is_dark

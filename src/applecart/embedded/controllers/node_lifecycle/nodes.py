@@ -15,6 +15,7 @@ from applecart.api.conditions import DISK_PRESSURE, MEMORY_PRESSURE, NETWORK_UNA
 from applecart.api.coordination import Lease
 from applecart.api.events import NORMAL, WARNING
 from applecart.api.meta import Key
+from applecart.api.node_access import NODE_LEASES
 from applecart.api.nodes import Node, NodeCondition, Taint
 from applecart.api.pods import Pod, PodCondition
 from applecart.embedded.controllers.node_lifecycle.heartbeats import Heartbeats, Timing, seen
@@ -50,7 +51,6 @@ _KEPT_HERE = frozenset({(key, NO_SCHEDULE) for key in (*_OF_CONDITION.values(), 
     (UNREACHABLE, NO_EXECUTE),
 }
 
-LEASES = "kube-node-lease"  # the namespace where agents renew
 BY_NODE = "node"  # index of Pods
 WORKERS = 8  # Nodes at a time; most of the work is waiting for the API
 A_MOMENT = timedelta(seconds=1)  # the watch brings the change sooner
@@ -232,7 +232,7 @@ class NodeKeeper:
     async def _read_live(self, node: Node) -> tuple[Node, Lease | None]:
         live = await self._client.get(Node, node.key)
         try:
-            return live, await self._client.get(Lease, Key(LEASES, node.name))
+            return live, await self._client.get(Lease, Key(NODE_LEASES, node.name))
         except NotFound:
             return live, None
 

@@ -38,16 +38,14 @@ KEPT_SHAPES = 256  # a fleet has tens; more only costs judging again
 
 def unschedulable(node_count: int, reasons: Iterable[str], held_by_pods: int, *, may_preempt: bool) -> str:
     """No node fits. `held_by_pods` nodes lack only what other Pods hold."""
-    if node_count == 0:
-        return NO_NODES
-    return f"{_available(node_count)} {_histogram(Counter(reasons))}. {_preemption(node_count, held_by_pods, may_preempt)}"
+    return refused_everywhere(node_count, _histogram(Counter(reasons)), held_by_pods, may_preempt=may_preempt)
 
 
-def refused_everywhere(node_count: int, why: str, *, may_preempt: bool) -> str:
+def refused_everywhere(node_count: int, why: str, held_by_pods: int = 0, *, may_preempt: bool) -> str:
     """The Pod itself is why no node fits."""
     if node_count == 0:
         return NO_NODES
-    return f"{_available(node_count)} {why}. {_preemption(node_count, 0, may_preempt)}"
+    return f"{_available(node_count)} {why}. {_preemption(node_count, held_by_pods, may_preempt)}"
 
 
 def assigned(namespace: str, name: str, node: str) -> str:

@@ -263,14 +263,7 @@ _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
 _GATHERING = {"admin": None, "edit": "admin", "view": "edit"}  # gathers by the label of its own name; gathered into
 _GATHERED = {f"system:aggregate-to-{name}": name for name in _GATHERING}
 
-_CONTROLLERS = (
-    "node-controller",
-    "namespace-controller",
-    "generic-garbage-collector",
-    "pod-garbage-collector",
-    "service-account-controller",
-    "root-ca-cert-publisher",
-)
+_OF_A_CONTROLLER = "system:controller:"
 
 
 def _group(name: str) -> Document:
@@ -296,7 +289,7 @@ _CLUSTER_BINDINGS: dict[str, list[Document]] = {
     "system:kube-scheduler": [_user("system:kube-scheduler")],
     "system:volume-scheduler": [_user("system:kube-scheduler")],
     "system:kube-controller-manager": [_user("system:kube-controller-manager")],
-    **{f"system:controller:{name}": [_account(name)] for name in _CONTROLLERS},
+    **{name: [_account(name.removeprefix(_OF_A_CONTROLLER))] for name in CLUSTER_ROLES if name.startswith(_OF_A_CONTROLLER)},
 }
 _SYSTEM_BINDINGS: dict[str, tuple[str, list[Document]]] = {
     "system::extension-apiserver-authentication-reader": (

@@ -247,7 +247,7 @@ def validate_affinity(affinity: dict[str, Any], errors: list[FieldError]) -> Non
 
 def _validate_node_affinity(affinity: dict[str, Any], at: str, errors: list[FieldError]) -> None:
     needed = affinity.get(REQUIRED)
-    all_terms = [one.get("preference") or {} for one in affinity.get(PREFERRED) or ()]
+    all_terms = [one.get("preference") or {} for one in affinity.get(_PREFERRED) or ()]
     all_terms += (needed or {}).get("nodeSelectorTerms") or ()
     requirements = [one for term in all_terms for name in ("matchExpressions", "matchFields") for one in term.get(name) or ()]
     validate_size(requirements, at, errors)

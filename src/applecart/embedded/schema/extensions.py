@@ -11,7 +11,7 @@ import msgspec
 from applecart.embedded.field_errors import FieldError, required
 from applecart.embedded.kinds.metadata import validate_metadata
 from applecart.embedded.kinds.names import label_1035_problems, path_segment_problems
-from applecart.embedded.schema.schema_node import SchemaNode
+from applecart.embedded.schema.schema_node import SchemaNode, children
 from applecart.embedded.structure.types import OBJECT_META, struct_of
 
 MIXED_CASE = "may have mixed case, but should otherwise match: "
@@ -50,20 +50,9 @@ def embedded_errors(node: SchemaNode | None, value: Any, path: str = "") -> list
     """What is wrong with the identities of embedded resources below a value."""
     if node is None or not node.has_embedded:
         return []
-    found: list[FieldError] = []
-    if type(value) is dict:
-        if node.is_embedded:
-            found += _identity_errors(value, path)
-        for name, member in value.items():
-            known = node.properties.get(name)
-            below = f"{path}.{name}" if path else name
-            if known is None:
-                known, below = node.additional, f"{path}[{name}]"
-            if type(member) is dict or type(member) is list:
-                found += embedded_errors(known, member, below)
-    elif type(value) is list:
-        for index, item in enumerate(value):
-            found += embedded_errors(node.items, item, f"{path}[{index}]")
+    found = _identity_errors(value, path) if node.is_embedded and type(value) is dict else []
+    for child, inner, below in children(node, value, path):
+        found += embedded_errors(child, inner, below)
     return found
 
 
@@ -124,21 +113,12 @@ def duplicate_errors(node: SchemaNode | None, value: Any, path: str = "") -> lis
     if node is None or not node.has_unique_lists:
         return []
     found: list[FieldError] = []
-    if type(value) is dict:
-        for name, member in value.items():
-            known = node.properties.get(name)
-            below = f"{path}.{name}" if path else name
-            if known is None:
-                known, below = node.additional, f"{path}[{name}]"
-            if type(member) is dict or type(member) is list:
-                found += duplicate_errors(known, member, below)
-    elif type(value) is list:
-        if node.list_type == "set":
-            found += _duplicates(value, value, path)
-        elif node.list_type == "map":
-            found += _of_keyed(node, value, path)
-        for index, item in enumerate(value):
-            found += duplicate_errors(node.items, item, f"{path}[{index}]")
+    if type(value) is list and node.list_type == "set":
+        found += _duplicates(value, path)
+    elif type(value) is list and node.list_type == "map":
+        found += _of_keyed(node, value, path)
+    for child, inner, below in children(node, value, path):
+        found += duplicate_errors(child, inner, below)
     return found
 
 
@@ -147,15 +127,15 @@ def _of_keyed(node: SchemaNode, value: list[Any], path: str) -> list[FieldError]
         if item is not None and type(item) is not dict:
             return [FieldError("Invalid", f"{path}[{index}]", "must be an object for an array of list-type map", item)]
     keys = [{key: item[key] for key in node.list_keys if key in item} if item else {} for item in value]
-    return _duplicates(keys, keys, path)
+    return _duplicates(keys, path)
 
 
-def _duplicates(values: list[Any], shown: list[Any], path: str) -> list[FieldError]:
+def _duplicates(values: list[Any], path: str) -> list[FieldError]:
     seen: dict[bytes, int] = {}
     found: list[FieldError] = []
     for index, value in enumerate(values):
         identity = msgspec.json.encode(value, order="deterministic")
         seen[identity] = seen.get(identity, 0) + 1
         if seen[identity] == 2:
-            found.append(FieldError("Duplicate", f"{path}[{index}]", value=shown[index]))
+            found.append(FieldError("Duplicate", f"{path}[{index}]", value=value))
     return found

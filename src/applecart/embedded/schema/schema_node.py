@@ -6,6 +6,7 @@ walks the tree by a path as a rule or a selectable field writes it (`.spec.x`, `
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -124,6 +125,20 @@ class SchemaNode:
 
     def child(self, name: str) -> "SchemaNode | None":
         return self.properties.get(name) or self.additional
+
+
+def children(node: SchemaNode, value: Any, path: str) -> Iterator[tuple[SchemaNode | None, Any, str]]:
+    """What a value holds: the schema, the value and the path of each, members of maps as errors name them."""
+    if type(value) is dict:
+        for name, member in value.items():
+            known = node.properties.get(name)
+            if known is None:
+                yield node.additional, member, f"{path}[{name}]"
+            else:
+                yield known, member, f"{path}.{name}" if path else name
+    elif type(value) is list:
+        for index, item in enumerate(value):
+            yield node.items, item, f"{path}[{index}]"
 
 
 def fresh(default: bytes) -> Any:

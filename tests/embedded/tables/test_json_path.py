@@ -6,21 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from applecart.embedded.tables.json_path import (
-    MAX_LENGTH,
-    MAX_VALUES,
-    Field,
-    Filter,
-    JsonPath,
-    Literal,
-    Node,
-    Recursive,
-    Slice,
-    Union,
-    Wildcard,
-    Word,
-    parse,
-)
+from applecart.embedded.tables.json_path import MAX_LENGTH, MAX_VALUES, JsonPath, LiteralInt
 from tests.embedded.tables.documents import VALUES
 
 DOCUMENT: dict[str, Any] = {
@@ -193,45 +179,63 @@ def test_a_chain_of_names_selects_what_plain_lookups_find(names: list[str], valu
     assert JsonPath("".join(f"['{name}']" for name in names)).values(document) == [value]
 
 
-LAST = Slice(-1, 0, None, is_index=True)
-EVERY = Slice(None, None, None, is_index=False)
+LETTERS = {"a": {"b": 1}, "a.b": 2, "*": 3, "n": 5, "x": {"a": {"b": 4}}}
+ITEMS = [{"a": 5}, {"a": -1.5}, {"a": "(]"}, {"a": True}, {"b": 0}]
 
 
 @pytest.mark.parametrize(
-    ("path", "nodes"),
+    ("path", "document", "expected"),
     [
-        ("", ()),
-        (".a.b", (Field("a"), Field("b"))),
-        ("$.a", (Field("a"),)),
-        (".a\\.b", (Field("a.b"),)),
-        (".a\\", (Field("a"),)),
-        ("['a.b']", (Field("a"), Field("b"))),
-        ("['a\\.b']", (Field("a.b"),)),
-        (".*", (Wildcard(),)),
-        ("..a", (Recursive(), Field("a"))),
-        ("..[0]", (Recursive(), Slice(0, 1, None, is_index=True))),
-        ("[-1]", (LAST,)),
-        ("[*]", (EVERY,)),
-        ("[]", (Slice(None, 1, None, is_index=True),)),
-        ("[1:]", (Slice(1, None, None, is_index=False),)),
-        ("[::2]", (Slice(None, None, 2, is_index=False),)),
-        ("[0, -1]", (Union(((Slice(0, 1, None, is_index=True),), (LAST,))),)),
-        ("[?(@.a)]", (Filter((Field("a"),), "exists"),)),
-        ("[?(@.a==5)]", (Filter((Field("a"),), "==", (Literal(5),)),)),
-        ("[?(@.a!='x')]", (Filter((Field("a"),), "!=", (Literal("x", is_text=True),)),)),
-        ("[?(@.a=='(]')]", (Filter((Field("a"),), "==", (Literal("(]", is_text=True),)),)),
-        ("[?(@.a==-1.5)]", (Filter((Field("a"),), "==", (Literal(-1.5),)),)),
-        ("[?(@.a==true)]", (Filter((Field("a"),), "==", (Literal(value=True),)),)),
-        (r"'it\'s'", (Literal("it's", is_text=True),)),
-        (r'"\t\x41\u00e9\U0001F34E\101"', (Literal("\tA\u00e9\U0001f34eA", is_text=True),)),
-        (".a range", (Field("a"), Word("range"))),
-        (".a}.b", (Field("a"),)),
-        ("+7", (Literal(7),)),
-        ("9223372036854775808", (Literal(9223372036854775808.0),)),
+        ("", LETTERS, [LETTERS]),
+        (".a.b", LETTERS, [1]),
+        ("$.a", LETTERS, [{"b": 1}]),
+        (".a\\.b", LETTERS, [2]),
+        (".n\\", LETTERS, [5]),
+        ("['a.b']", LETTERS, [1]),
+        ("['a\\.b']", LETTERS, [2]),
+        (".*", LETTERS["a"], [1]),
+        (".\\*", LETTERS, [3]),
+        ("..b", LETTERS, [1, 4]),
+        ("..[0]", [[1], [2]], [[1], 1, 2]),
+        ("[-1]", [1, 2, 3], [3]),
+        ("[*]", [1, 2, 3], [1, 2, 3]),
+        ("[]", [1, 2, 3], [1]),
+        ("[1:]", [1, 2, 3], [2, 3]),
+        ("[::2]", [1, 2, 3], [1, 3]),
+        ("[0, -1]", [1, 2, 3], [1, 3]),
+        ("[?(@.b)]", ITEMS, [{"b": 0}]),
+        ("[?(@.a==5)]", ITEMS[:1], [{"a": 5}]),
+        ("[?(@.a!='x')]", ITEMS[2:3], [{"a": "(]"}]),
+        ("[?(@.a=='(]')]", ITEMS[2:3], [{"a": "(]"}]),
+        ("[?(@.a==-1.5)]", ITEMS[1:2], [{"a": -1.5}]),
+        ("[?(@.a==true)]", ITEMS[3:], [{"a": True}]),
+        (r"'it\'s'", LETTERS, ["it's"]),
+        (r'"\t\x41\u00e9\U0001F34E\101"', LETTERS, ["\tA\u00e9\U0001f34eA"]),
+        (".a range", LETTERS, []),
+        (".a}.b", LETTERS, [{"b": 1}]),
+        ("+7", LETTERS, [7]),
+        ("9223372036854775808", LETTERS, [9223372036854775808.0]),
     ],
 )
-def test_a_path_is_read_into_nodes(path: str, nodes: tuple[Node, ...]) -> None:
-    assert parse(path) == nodes
+def test_a_path_is_read_as_it_is_written(path: str, document: Any, expected: list[Any]) -> None:
+    assert JsonPath(path).values(document) == expected
+
+
+def test_a_whole_number_of_a_path_is_told_from_one_of_a_document_and_a_larger_one_is_a_float() -> None:
+    for path, kind in (("+7", LiteralInt), ("7.0", float), ("9223372036854775808", float), ("true", bool)):
+        assert [type(value) for value in JsonPath(path).values(DOCUMENT)] == [kind]
+
+
+def test_only_a_chain_of_names_costs_the_same_for_any_document() -> None:
+    for path, searches in (
+        (".a.b", False),
+        ("['a.b']", False),
+        ("$.a\\.b", False),
+        (".a[0]", True),
+        (".*", True),
+        ("..a", True),
+    ):
+        assert JsonPath(path).searches is searches
 
 
 @pytest.mark.parametrize(
@@ -262,5 +266,5 @@ def test_a_path_is_read_into_nodes(path: str, nodes: tuple[Node, ...]) -> None:
 )
 def test_a_path_that_cannot_be_read_is_refused_with_a_sentence(path: str, sentence: str) -> None:
     with pytest.raises(ValueError) as caught:
-        parse(path)
+        JsonPath(path)
     assert sentence in str(caught.value)

@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-import msgspec
-
 from applecart.embedded.schema.budget import OverBudget, spend
 
 MAX_INT = 2**63 - 1  # a larger JSON number is a float to the programs whose behaviour this follows
@@ -27,67 +25,17 @@ Step = Callable[[list[Any]], list[Any]]
 MAX_VALUES = 100_000  # on the way; `..` behind `..` multiplies them, and one row must not stop the server
 
 
-class Field(msgspec.Struct, frozen=True):
-    name: str
-
-
-class Literal(msgspec.Struct, frozen=True):
-    value: str | int | float | bool
-    is_text: bool = False
-
-
-class Wildcard(msgspec.Struct, frozen=True):
-    pass
-
-
-class Recursive(msgspec.Struct, frozen=True):
-    pass
-
-
-class Slice(msgspec.Struct, frozen=True):
-    """`[start:end:step]`; an index is the slice of one, whose end is 0 for the last item."""
-
-    start: int | None
-    end: int | None
-    step: int | None
-    is_index: bool
-
-
-class Union(msgspec.Struct, frozen=True):
-    branches: "tuple[tuple[Node, ...], ...]"
-
-
-class Filter(msgspec.Struct, frozen=True):
-    """`[?(left operator right)]`, or `exists` with a left side only."""
-
-    left: "tuple[Node, ...]"
-    operator: str
-    right: "tuple[Node, ...]" = ()
-
-
-class Word(msgspec.Struct, frozen=True):
-    """A bare word such as `range`: it can be read and never fits a document."""
-
-    name: str
-
-
-Node = Field | Literal | Wildcard | Recursive | Slice | Union | Filter | Word
-
-
-def parse(text: str) -> tuple[Node, ...]:
-    """The nodes of a path such as `.spec.x`; raises ValueError with what is wrong."""
-    if len(text) > MAX_LENGTH:
-        raise ValueError(f"a path may have {MAX_LENGTH} characters, this one has {len(text)}")
-    return _Reader(text).read()
-
-
 class _Reader:
+    """Reads a path into steps, each from the values so far to those it selects."""
+
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
-        self._nodes: list[Node] = []
+        self.steps: list[Step] = []
+        self.names: list[str] = []  # of the steps that are mere names
+        self._read()
 
-    def read(self) -> tuple[Node, ...]:
+    def _read(self) -> None:
         while self._at < len(self._text):
             if self._text.startswith("[?(", self._at):
                 self._read_filter()
@@ -97,7 +45,6 @@ class _Reader:
                 break  # closes the template that a column's path is the inside of; what follows is not part of it
             else:
                 self._read_one(self._text[self._at])
-        return tuple(self._nodes)
 
     def _read_one(self, char: str) -> None:
         if char in " @$":  # the document itself
@@ -119,10 +66,10 @@ class _Reader:
             raise ValueError(f"unrecognized character in action: U+{ord(char):04X} {char!r}")
 
     def _read_recursive(self) -> None:
-        if self._nodes and isinstance(self._nodes[-1], Recursive):
+        if self.steps and self.steps[-1] is _descend:
             raise ValueError("invalid multiple recursive descent")
         self._at += 2
-        self._nodes.append(Recursive())
+        self.steps.append(_descend)
         following = self._text[self._at : self._at + 1]
         if following == "_" or following.isalpha() or following.isdecimal():
             self._read_name()
@@ -132,15 +79,21 @@ class _Reader:
         while self._at < len(self._text) and self._text[self._at] not in _ENDS_NAME:
             self._at += 2 if self._text[self._at] == "\\" else 1
         self._at = min(self._at, len(self._text))
-        name = self._text[start : self._at]
-        self._nodes.append(Wildcard() if name == "*" else Field(name.replace("\\", "")))
+        written = self._text[start : self._at]
+        if written == "*":
+            self.steps.append(lambda values: [child for value in values for child in _children(value)])
+            return
+        name = written.replace("\\", "")
+        self.names.append(name)
+        self.steps.append(lambda values: [value[name] for value in values if isinstance(value, dict) and name in value])
 
     def _read_word(self) -> None:
         start = self._at
         while self._at < len(self._text) and self._text[self._at] not in _ENDS_NAME:
             self._at += 1
         word = self._text[start : self._at]
-        self._nodes.append(Literal(word == "true") if word in ("true", "false") else Word(word))
+        # Any other word, such as `range`, can be read and never fits a document.
+        self.steps.append(_repeated(word == "true") if word in ("true", "false") else _refuse)
 
     def _read_number(self) -> None:
         start = self._at
@@ -152,7 +105,8 @@ class _Reader:
             number = int(text) if text.isascii() and "." not in text else float(text)
         except ValueError:
             raise ValueError(f"cannot parse number {text}") from None
-        self._nodes.append(Literal(number if abs(number) <= MAX_INT else float(number)))
+        is_whole = isinstance(number, int) and abs(number) <= MAX_INT
+        self.steps.append(_repeated(LiteralInt(number) if is_whole else float(number)))
 
     def _read_quoted(self, quote: str) -> None:
         start = self._at
@@ -163,7 +117,8 @@ class _Reader:
             self._at += 1
             if self._text[self._at - 1] == quote and self._text[self._at - 2] != "\\":
                 break
-        self._nodes.append(Literal(_unquoted(self._text[start + 1 : self._at - 1], quote), is_text=True))
+        text = _unquoted(self._text[start + 1 : self._at - 1], quote)
+        self.steps.append(lambda values: [text])
 
     def _read_brackets(self) -> None:
         end = self._text.find("]", self._at)
@@ -174,11 +129,14 @@ class _Reader:
         parts = inside.split(",")
         key = _QUOTED_KEY.fullmatch(inside)
         if len(parts) > 1:
-            self._nodes.append(Union(tuple(self._inner(f"[{part.strip(' ')}]") for part in parts)))
+            branches = [_Reader(f"[{part.strip(' ')}]").steps for part in parts]
+            self.steps.append(lambda values: [found for branch in branches for found in _walk(values, branch)])
         elif key:
-            self._nodes.extend(self._inner(f".{key[1]}"))
+            inner = _Reader(f".{key[1]}")
+            self.steps += inner.steps
+            self.names += inner.names
         else:
-            self._nodes.append(_slice_node(":" if inside == "*" else inside))
+            self.steps.append(_slice(":" if inside == "*" else inside))
 
     def _read_filter(self) -> None:
         start = self._at + len("[?(")
@@ -203,22 +161,13 @@ class _Reader:
         inside = self._text[start:at]
         comparison = _COMPARISON.fullmatch(inside)
         if comparison is None:
-            self._nodes.append(Filter(self._inner(inside), "exists"))
+            self.steps.append(_filter(_Reader(inside).steps))
         else:
-            self._nodes.append(Filter(self._inner(comparison[1]), comparison[2], self._inner(comparison[3])))
-
-    @staticmethod
-    def _inner(text: str) -> tuple[Node, ...]:
-        return _Reader(text).read()
+            self.steps.append(_filter(_Reader(comparison[1]).steps, comparison[2], _Reader(comparison[3]).steps))
 
 
-def _slice_node(inside: str) -> Slice:
-    found = _SLICE.fullmatch(inside)
-    if found is None:
-        raise ValueError(f"invalid array index {inside}")
-    start, end, step = (_number(part.removeprefix(":")) if part else None for part in found.groups())
-    is_index = found[2] is None
-    return Slice(start, (start or 0) + 1 if is_index else end, step, is_index)
+def _repeated(literal: bool | float) -> Step:
+    return lambda values: [literal] * len(values)
 
 
 def _number(text: str) -> int | None:
@@ -264,17 +213,17 @@ class NoAnswer(Exception):
 
 
 class JsonPath:
-    """One compiled path."""
+    """One compiled path; a ValueError says what is wrong with one that cannot be read."""
 
-    __slots__ = ("_field_names", "_steps", "text")
+    __slots__ = ("_field_names", "_steps")
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        nodes = parse(text)
-        self._steps = [_step(node) for node in nodes]
+        if len(text) > MAX_LENGTH:
+            raise ValueError(f"a path may have {MAX_LENGTH} characters, this one has {len(text)}")
+        read = _Reader(text)
+        self._steps = read.steps
         # Nearly every column is a chain of names, which needs no lists on the way.
-        names = [node.name for node in nodes if isinstance(node, Field)]
-        self._field_names = names if len(names) == len(nodes) else None
+        self._field_names = read.names if len(read.names) == len(read.steps) else None
 
     @property
     def searches(self) -> bool:
@@ -303,30 +252,6 @@ def _walk(values: list[Any], steps: Sequence[Step]) -> list[Any]:
         if len(values) > MAX_VALUES:
             raise NoAnswer
     return values
-
-
-def _step(node: Node) -> Step:
-    match node:
-        case Field(name):
-            return lambda values: [value[name] for value in values if isinstance(value, dict) and name in value]
-        case Literal(value, is_text=True):
-            return lambda values: [value]
-        case Literal(value):
-            literal = LiteralInt(value) if type(value) is int else value
-            return lambda values: [literal] * len(values)
-        case Wildcard():
-            return lambda values: [child for value in values for child in _children(value)]
-        case Recursive():
-            return _descend
-        case Slice():
-            return lambda values: _sliced(values, node)
-        case Union(branches):
-            paths = [[_step(one) for one in branch] for branch in branches]
-            return lambda values: [found for path in paths for found in _walk(values, path)]
-        case Filter():
-            return _filter(node)
-        case Word():
-            return _refuse
 
 
 def _refuse(values: list[Any]) -> list[Any]:
@@ -358,32 +283,42 @@ def _descend(values: list[Any]) -> list[Any]:
     return found
 
 
-def _sliced(values: list[Any], node: Slice) -> list[Any]:
-    result: list[Any] = []
-    for value in values:
-        if value is None:
-            continue
-        if not isinstance(value, list):
-            raise NoAnswer
-        size = len(value)
-        start = node.start or 0
-        start += size if start < 0 else 0
-        end = size if node.end is None else node.end
-        end += size if end < 0 or (end == 0 and node.is_index) else 0
-        if start == end:
-            return result
-        if not (0 <= start < size and start < end <= size) or (node.step is not None and node.step <= 0):
-            raise NoAnswer
-        result.extend(value[start : end : node.step or 1])
-    return result
+def _slice(inside: str) -> Step:
+    """`[start:end:step]`; an index is the slice of one, whose end is 0 for the last item."""
+    found = _SLICE.fullmatch(inside)
+    if found is None:
+        raise ValueError(f"invalid array index {inside}")
+    first, last, step = (_number(part.removeprefix(":")) if part else None for part in found.groups())
+    is_index = found[2] is None
+    first = first or 0
+    last = first + 1 if is_index else last
+
+    def sliced(values: list[Any]) -> list[Any]:
+        result: list[Any] = []
+        for value in values:
+            if value is None:
+                continue
+            if not isinstance(value, list):
+                raise NoAnswer
+            size = len(value)
+            start = first + (size if first < 0 else 0)
+            end = size if last is None else last
+            end += size if end < 0 or (end == 0 and is_index) else 0
+            if start == end:
+                return result
+            if not (0 <= start < size and start < end <= size) or (step is not None and step <= 0):
+                raise NoAnswer
+            result.extend(value[start : end : step or 1])
+        return result
+
+    return sliced
 
 
-def _filter(node: Filter) -> Step:
-    left = [_step(one) for one in node.left]
-    right = [_step(one) for one in node.right]
+def _filter(left: Sequence[Step], operator: str = "", right: Sequence[Step] = ()) -> Step:
+    """`[?(left operator right)]`; without an operator, whether there is a left side."""
 
     def passes(item: Any) -> bool:
-        if node.operator == "exists":
+        if not operator:
             try:
                 return bool(_walk([item], left))
             except NoAnswer:
@@ -394,7 +329,7 @@ def _filter(node: Filter) -> Step:
             return False
         if len(lefts) > 1 or len(rights) > 1:
             raise NoAnswer
-        return _compare(lefts[0], node.operator, rights[0])
+        return _compare(lefts[0], operator, rights[0])
 
     def keep(values: list[Any]) -> list[Any]:
         if not all(isinstance(value, list) for value in values):

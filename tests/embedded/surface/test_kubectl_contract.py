@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from applecart.clock import SystemClock
 from applecart.embedded.surface.discovery import Discovery
 from applecart.embedded.surface.negotiation import choose_discovery
 from applecart.embedded.surface.openapi_v3 import OpenApi
@@ -57,13 +56,11 @@ class Paths:
             case ["openapi", "v3"]:
                 return web.Response(body=self._openapi.index(), content_type="application/json")
             case ["openapi", "v3", *rest]:
-                found_document = self._openapi.answer(
-                    "/".join(rest),
-                    SystemClock().now(),
-                    accept=request.headers.get("Accept"),
-                    asked_hash=request.query.get("hash", ""),
-                )
-                return web.Response(body=found_document.body, status=found_document.code, headers=found_document.headers)
+                found_document = self._openapi.document("/".join(rest))
+                if found_document is None:
+                    return web.Response(status=404)
+                described, digest = found_document
+                return web.Response(body=described, headers={"Content-Type": "application/json", "ETag": f'"{digest}"'})
         if request.method == "POST":
             self.stored[request.path] = await request.json()
             return web.json_response(self.stored[request.path], status=201)

@@ -1,16 +1,21 @@
 """OpenAPI documents and how they are sent."""
 
 import json
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import pytest
 
+from applecart.clock import Clock
+from applecart.embedded.server.request import Answer, ApiRequest
+from applecart.embedded.server.server import ADMIN
 from applecart.embedded.surface.openapi_v3 import OpenApi, paths_of
 from applecart.embedded.surface.served import VIRTUAL_KINDS
 from tests.embedded.surface.kinds import BUILT_IN, CUSTOM, GADGET_SCHEMA, GROUP, kind, schema_of
+from tests.kube.embedded_api import serving
 
-NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 ALL = (*BUILT_IN, *VIRTUAL_KINDS, *CUSTOM)
 PROTOBUF = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
 
@@ -20,8 +25,14 @@ def openapi() -> OpenApi:
     return OpenApi(ALL, schema_of)
 
 
+def body(openapi: OpenApi, path: str) -> bytes:
+    found = openapi.document(path)
+    assert found is not None
+    return found[0]
+
+
 def document(openapi: OpenApi, path: str) -> Any:
-    return json.loads(openapi.answer(path, NOW).body)
+    return json.loads(body(openapi, path))
 
 
 def hash_of(openapi: OpenApi, path: str) -> str:
@@ -34,44 +45,64 @@ def test_the_index_leads_to_one_document_for_each_group_and_version(openapi: Ope
     paths = json.loads(openapi.index())["paths"]
     assert {"api/v1", "apis/policy/v1", f"apis/{GROUP}/v1", f"apis/{GROUP}/v1beta1"} < set(paths)
     for path in paths:
-        assert openapi.answer(path, NOW, asked_hash=hash_of(openapi, path)).code == 200
+        assert openapi.document(path) == (body(openapi, path), hash_of(openapi, path))
 
 
-def test_an_address_with_its_hash_is_kept_for_good(openapi: OpenApi) -> None:
-    answer = openapi.answer("api/v1", NOW, asked_hash=hash_of(openapi, "api/v1"))
-    assert answer.headers["Cache-Control"] == "public, immutable"
-    assert answer.headers["Expires"] == "Tue, 01 Jun 2027 12:00:00 GMT"
-    assert "Cache-Control" not in openapi.answer("api/v1", NOW).headers
+Ask = Callable[..., Awaitable[Answer]]
 
 
-def test_an_address_with_an_old_hash_leads_to_the_new_one(openapi: OpenApi) -> None:
-    answer = openapi.answer("api/v1", NOW, asked_hash="OLD")
-    assert (answer.code, answer.body) == (301, b"")
-    assert answer.headers["Location"] == f"/openapi/v3/api/v1?hash={hash_of(openapi, 'api/v1')}"
+@pytest.fixture
+async def asked(clock: Clock) -> AsyncIterator[Ask]:
+    async with serving(clock) as running:
+
+        async def ask(path: str = "/api/v1", asked_hash: str = "", **headers: str) -> Answer:
+            query = {"hash": asked_hash} if asked_hash else {}
+            told = {name.replace("_", "-"): value for name, value in headers.items()}
+            answer = await running.api.handle(ApiRequest("GET", f"/openapi/v3{path}", query, ADMIN, told))
+            assert isinstance(answer, Answer)
+            return answer
+
+        yield ask
 
 
-def test_a_client_that_has_the_document_gets_no_body(openapi: OpenApi) -> None:
-    etag = openapi.answer("api/v1", NOW).headers["ETag"]
-    again = openapi.answer("api/v1", NOW, if_none_match=etag)
-    assert (again.code, again.body, again.headers["ETag"]) == (304, b"", etag)
+async def test_an_address_with_its_hash_is_kept_for_good(asked: Ask, clock: Clock) -> None:
+    digest = (await asked()).headers["ETag"].strip('"')
+    answer = await asked(asked_hash=digest)
+    assert (answer.status, answer.headers["Cache-Control"]) == (200, "public, immutable")
+    expires = parsedate_to_datetime(answer.headers["Expires"])
+    assert expires - clock.now() == pytest.approx(timedelta(days=365), abs=timedelta(seconds=1))
+    assert "Cache-Control" not in (await asked()).headers
+
+
+async def test_an_address_with_an_old_hash_leads_to_the_new_one(asked: Ask) -> None:
+    answer = await asked(asked_hash="OLD")
+    assert (answer.status, answer.body) == (301, b"")
+    paths = json.loads((await asked("")).body)["paths"]
+    assert answer.headers["Location"] == paths["api/v1"]["serverRelativeURL"]
+
+
+async def test_a_client_that_has_the_document_gets_no_body(asked: Ask) -> None:
+    etag = (await asked()).headers["ETag"]
+    again = await asked(if_none_match=etag)
+    assert (again.status, again.body, again.headers["ETag"]) == (304, b"", etag)
 
 
 @pytest.mark.parametrize(
-    ("accept", "code"),
+    ("accept", "status"),
     [
-        (None, 200),
+        ("", 200),
         ("application/json", 200),
         ("application/json, */*", 200),
         (f"{PROTOBUF},application/json", 200),
         (PROTOBUF, 406),
     ],
 )
-def test_documents_are_json_only(openapi: OpenApi, accept: str | None, code: int) -> None:
-    assert openapi.answer("api/v1", NOW, accept=accept).code == code
+async def test_documents_are_json_only(asked: Ask, accept: str, status: int) -> None:
+    assert (await asked(accept=accept)).status == status
 
 
 def test_what_is_not_served_has_no_document(openapi: OpenApi) -> None:
-    assert openapi.answer("apis/nowhere.dev/v1", NOW).code == 404
+    assert openapi.document("apis/nowhere.dev/v1") is None
 
 
 def test_a_custom_kind_is_described_by_its_schema(openapi: OpenApi) -> None:
@@ -101,7 +132,7 @@ def test_every_reference_leads_somewhere(openapi: OpenApi) -> None:
 
 
 def test_documents_of_built_in_kinds_are_small(openapi: OpenApi) -> None:
-    assert len(openapi.answer("api/v1", NOW).body) < 150_000  # a tenth of what the real server sends
+    assert len(body(openapi, "api/v1")) < 150_000  # a tenth of what the real server sends
 
 
 def test_a_new_kind_changes_its_own_document_only() -> None:
@@ -110,7 +141,7 @@ def test_a_new_kind_changes_its_own_document_only() -> None:
     second = OpenApi((*ALL, kind(GROUP, "Hammer", "hammers", is_custom=True)), schema_of, first)
     assert hash_of(second, "api/v1") == hash_of(first, "api/v1")
     assert hash_of(second, f"apis/{GROUP}/v1") != hash_of(first, f"apis/{GROUP}/v1")
-    assert second.answer("api/v1", NOW).body is first.answer("api/v1", NOW).body
+    assert body(second, "api/v1") is body(first, "api/v1")
 
 
 def test_a_kind_that_was_replaced_is_described_anew() -> None:
@@ -126,7 +157,7 @@ def test_a_schema_of_any_shape_is_taken_as_it_is() -> None:
     """Schemas are checked when a CRD is installed; a document must come out whatever was let in."""
     for schema in ({}, {"properties": 5}, {"properties": {"metadata": {"type": "object"}}}, {"x": [1, None]}):
         made = OpenApi(CUSTOM, lambda one, schema=schema: schema)  # type: ignore[misc]
-        assert json.loads(made.answer(f"apis/{GROUP}/v1", NOW).body)["components"]["schemas"]
+        assert json.loads(body(made, f"apis/{GROUP}/v1"))["components"]["schemas"]
 
 
 def paths(plural: str) -> dict[str, dict[str, Any]]:

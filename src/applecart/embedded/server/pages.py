@@ -1,5 +1,8 @@
 """The paths that are no resources: health, version, discovery, OpenAPI, and the keys of tokens."""
 
+from datetime import UTC, timedelta
+from email.utils import format_datetime
+
 from applecart.embedded.auth.service_account_tokens import ServiceAccountTokens
 from applecart.embedded.auth.token_keys import CONFIGURATION_PATH, JWKS_PATH, openid_configuration
 from applecart.embedded.refusals import method_not_allowed, no_such_resource
@@ -16,6 +19,7 @@ from applecart.embedded.surface.served import VIRTUAL_KINDS, version_document
 OPENAPI_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 PROTOBUF_V2 = "com.github.proto-openapi.spec.v2"
 TEXT = "text/plain; charset=utf-8"
+KEEP_FOR = timedelta(days=365)  # an address with a hash never answers anything else
 
 
 class Pages:
@@ -60,7 +64,7 @@ class Pages:
             case ["openapi", "v3"]:
                 return Answer(200, self._openapi.index(), TEXT)  # as the real server calls it, although it is JSON
             case ["openapi", "v3", *_]:
-                return self._openapi_document(request, path)
+                return self._openapi_v3_document(request, path.removeprefix(PREFIX + "/"))
         if path == JWKS_PATH:
             return Answer(200, encode(self._tokens.keys.jwks()), "application/jwk-set+json")
         if path == CONFIGURATION_PATH:
@@ -119,16 +123,20 @@ class Pages:
             return Answer(304, b"", "", headers)
         return Answer(200, body, JSON, headers)
 
-    def _openapi_document(self, request: ApiRequest, path: str) -> Answer | None:
-        found = self._openapi.answer(
-            path.removeprefix(PREFIX + "/"),
-            self._core.clock.now(),
-            accept=request.accept,
-            asked_hash=request.query.get("hash", ""),
-            if_none_match=request.headers.get("if-none-match"),
-        )
-        if found.code == 404:
+    def _openapi_v3_document(self, request: ApiRequest, path: str) -> Answer | None:
+        found = self._openapi.document(path)
+        if found is None:
             return None
-        content_type = found.headers.get("Content-Type", TEXT)
-        headers = {name: value for name, value in found.headers.items() if name != "Content-Type"}
-        return Answer(found.code, found.body, content_type, headers)
+        if request.accept and not any(clause.takes(JSON) for clause in negotiation.read_accept(request.accept)):
+            return Answer(406, b"", TEXT, {"Vary": "Accept"})
+        body, digest = found
+        headers = {"ETag": f'"{digest}"', "Vary": "Accept"}
+        asked = request.query.get("hash")
+        if asked and asked != digest:
+            return Answer(301, b"", JSON, {**headers, "Location": self._openapi.address(path)})
+        if asked:
+            headers["Cache-Control"] = "public, immutable"
+            headers["Expires"] = format_datetime((self._core.clock.now() + KEEP_FOR).astimezone(UTC), usegmt=True)
+        if request.headers.get("if-none-match") == headers["ETag"]:
+            return Answer(304, b"", JSON, headers)
+        return Answer(200, body, JSON, headers)

@@ -16,27 +16,8 @@ import msgspec
 from applecart.api.meta import Resource
 from applecart.embedded.kinds.kind import Subresource
 from applecart.embedded.structure.types import Field, StructType, ValueType, all_structs, built_in_kinds, struct_name
-from applecart.embedded.surface.openapi import (
-    API_VERSION,
-    BODIES,
-    DELETING,
-    KIND,
-    LISTING,
-    METHODS,
-    NAME,
-    NAMESPACE,
-    ORPHANS,
-    PATCHES,
-    PATCHING,
-    WRITING,
-    Document,
-    action_of,
-    everywhere,
-    group_version_kind,
-    list_schema,
-    places_of,
-    schema_name,
-)
+from applecart.embedded.surface import openapi
+from applecart.embedded.surface.openapi import Document
 from applecart.embedded.surface.served import MAJOR, MINOR, Served
 
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -123,7 +104,7 @@ def definition_name(resource: Resource, kind: str) -> str:
     """Custom kinds go by their group backwards, built-in ones by their Go package."""
     struct = struct_name(resource.api_version, resource.kind)
     if struct is None:
-        return schema_name(resource.group, resource.version, kind)
+        return openapi.schema_name(resource.group, resource.version, kind)
     return f"{_go_name(struct).rpartition('.')[0]}.{kind}"
 
 
@@ -134,12 +115,12 @@ def definitions_of(kind: Served, schema: Document | None) -> dict[str, Document]
     selectable: Document = {}
     name = definition_name(resource, resource.kind)
     if schema is not None:
-        found[name] = {**_custom(schema), **group_version_kind(kind, resource.kind)}
+        found[name] = {**_custom(schema), **openapi.group_version_kind(kind, resource.kind)}
         selectable = {key: one for key, one in schema.items() if key == "x-kubernetes-selectable-fields"}
     elif struct_name(resource.api_version, resource.kind) is None:  # computed, such as metrics
-        found[name] = {"type": "object", **group_version_kind(kind, resource.kind)}
+        found[name] = {"type": "object", **openapi.group_version_kind(kind, resource.kind)}
     if "list" in kind.verbs:
-        listed = list_schema(kind, _reference(f"{META}.ListMeta"), _reference(name))
+        listed = openapi.list_schema(kind, _reference(f"{META}.ListMeta"), _reference(name))
         found[definition_name(resource, kind.list_kind)] = {**listed, **selectable}
     return found
 
@@ -147,13 +128,13 @@ def definitions_of(kind: Served, schema: Document | None) -> dict[str, Document]
 def _custom(schema: Document) -> Document:
     if schema.get("x-kubernetes-preserve-unknown-fields"):
         return {"type": "object"}  # clients would take members that are named for the only ones
-    described = everywhere(schema, _in_v2)
+    described = openapi.everywhere(schema, _in_v2)
     described["properties"] = {**described.get("properties", {}), **_identity()}
     return described
 
 
 def _identity() -> Document:
-    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": _reference(f"{META}.ObjectMeta")}
+    return {"apiVersion": openapi.API_VERSION, "kind": openapi.KIND, "metadata": _reference(f"{META}.ObjectMeta")}
 
 
 def _in_v2(schema: Document) -> Document:
@@ -251,7 +232,7 @@ def _reference(name: str) -> Document:
 # Here all are referred to, and a parameter's schema stands in the parameter itself.
 PARAMETERS: dict[str, Document] = {
     one["name"]: {**{key: value for key, value in one.items() if key != "schema"}, **one["schema"]}
-    for one in (*PATCHING, *LISTING, *DELETING, NAME, NAMESPACE, ORPHANS)
+    for one in (*openapi.PATCHING, *openapi.LISTING, *openapi.DELETING, openapi.NAME, openapi.NAMESPACE, openapi.ORPHANS)
 }
 # verb -> the verb of operation ids, answers beside 200
 _SPOKEN: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -265,20 +246,20 @@ _SPOKEN: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 _ANSWERS = {"200": "OK", "201": "Created", "202": "Accepted"}
 _QUERIES = {
-    "list": LISTING,
-    "deletecollection": LISTING,
-    "create": WRITING,
-    "update": WRITING,
-    "patch": PATCHING,
-    "delete": (*DELETING, ORPHANS),
-    "get": tuple(one for one in LISTING if one["name"] == "resourceVersion"),
+    "list": openapi.LISTING,
+    "deletecollection": openapi.LISTING,
+    "create": openapi.WRITING,
+    "update": openapi.WRITING,
+    "patch": openapi.PATCHING,
+    "delete": (*openapi.DELETING, openapi.ORPHANS),
+    "get": tuple(one for one in openapi.LISTING if one["name"] == "resourceVersion"),
 }
 
 
 def paths_of(kind: Served) -> Iterator[tuple[str, Document]]:
     """Every path of a kind."""
-    for path, verbs, parameters, sub, in_all in places_of(kind):
-        operations = {METHODS[verb]: _operation(kind, verb, sub, in_all=in_all) for verb in verbs}
+    for path, verbs, parameters, sub, in_all in openapi.places_of(kind):
+        operations = {openapi.METHODS[verb]: _operation(kind, verb, sub, in_all=in_all) for verb in verbs}
         yield path, {**operations, **({"parameters": _referred(parameters)} if parameters else {})}
 
 
@@ -316,11 +297,11 @@ def _operation(kind: Served, verb: str, sub: Subresource | None = None, *, in_al
         shown = _reference(definition_name(resource, kind.list_kind))
     elif verb in ("delete", "deletecollection"):
         shown = _reference(f"{META}.Status")
-    patches = PATCHES if kind.is_custom else (*PATCHES[:2], STRATEGIC, *PATCHES[2:])
+    patches = openapi.PATCHES if kind.is_custom else (*openapi.PATCHES[:2], STRATEGIC, *openapi.PATCHES[2:])
     return {
         "description": _described(verb, spoken, resource.kind, sub),
-        "consumes": list(patches if verb == "patch" else BODIES),
-        "produces": list(BODIES),
+        "consumes": list(patches if verb == "patch" else openapi.BODIES),
+        "produces": list(openapi.BODIES),
         "schemes": ["https"],
         "tags": [f"{group[0].lower()}{group[1:]}_{version}"],
         "operationId": "".join(
@@ -331,7 +312,7 @@ def _operation(kind: Served, verb: str, sub: Subresource | None = None, *, in_al
             **{code: {"description": _ANSWERS[code], "schema": shown} for code in ("200", *more)},
             "401": {"description": "Unauthorized"},
         },
-        "x-kubernetes-action": action_of(verb),
+        "x-kubernetes-action": openapi.action_of(verb),
         "x-kubernetes-group-version-kind": about,
     }
 

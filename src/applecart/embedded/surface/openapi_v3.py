@@ -1,7 +1,7 @@
 """OpenAPI v3: the index of documents and one document per group and version.
 
-A document's address carries the hash of its content, so that clients keep it for good; an address with an old hash is led to
-the new one. An `OpenApi` is made from one set of kinds and never changes; its documents are made when they are first asked for.
+A document's address carries the hash of its content, so that clients keep it for good. An `OpenApi` is made from one set
+of kinds and never changes; its documents are made when they are first asked for.
 
 Schemas are whole for custom kinds, taken from their CRDs, and names only for built-in ones, which would be a megabyte and a
 half that nobody but `kubectl explain` reads. kubectl reads three things of a path: that PATCH takes `fieldValidation` (else it
@@ -11,45 +11,15 @@ a client that sees it would compute the patch from schemas that are not sent; wi
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from typing import Any
 
 import msgspec
 
-from applecart.embedded.surface.negotiation import read_accept
-from applecart.embedded.surface.openapi import (
-    API_VERSION,
-    BODIES,
-    DELETING,
-    KIND,
-    LISTING,
-    METHODS,
-    PATCHES,
-    PATCHING,
-    WRITING,
-    Document,
-    action_of,
-    base_path,
-    everywhere,
-    group_version_kind,
-    list_schema,
-    places_of,
-    schema_name,
-)
+from applecart.embedded.surface import openapi
+from applecart.embedded.surface.openapi import Document
 from applecart.embedded.surface.served import MAJOR, MINOR, Served
 
 PREFIX = "/openapi/v3"
-JSON = "application/json"
-KEEP_FOR = timedelta(days=365)  # an address with a hash never answers anything else
-
-
-class OpenApiAnswer(msgspec.Struct, frozen=True):
-    """What is sent for one document."""
-
-    code: int
-    headers: dict[str, str]
-    body: bytes = b""
 
 
 class OpenApi:
@@ -67,7 +37,7 @@ class OpenApi:
         self._schema_of = schema_of
         self._kinds: dict[str, list[Served]] = {}
         for kind in kinds:
-            self._kinds.setdefault(base_path(kind.resource).removeprefix("/"), []).append(kind)
+            self._kinds.setdefault(openapi.base_path(kind.resource).removeprefix("/"), []).append(kind)
         self._documents: dict[str, tuple[bytes, str]] = {}
         if previous is not None:
             same = {path for path, found in self._kinds.items() if _are_same(found, previous._kinds.get(path, []))}
@@ -77,31 +47,17 @@ class OpenApi:
     def index(self) -> bytes:
         """`/openapi/v3`."""
         if not self._index:
-            paths = {path: {"serverRelativeURL": self._address(path)} for path in sorted(self._kinds)}
+            paths = {path: {"serverRelativeURL": self.address(path)} for path in sorted(self._kinds)}
             self._index = msgspec.json.encode({"paths": paths})
         return self._index
 
-    def answer(
-        self, path: str, now: datetime, *, accept: str | None = None, asked_hash: str = "", if_none_match: str | None = None
-    ) -> OpenApiAnswer:
-        """`/openapi/v3/{path}`, such as `api/v1`."""
-        if path not in self._kinds:
-            return OpenApiAnswer(404, {})
-        if accept and not any(clause.takes(JSON) for clause in read_accept(accept)):
-            return OpenApiAnswer(406, {"Vary": "Accept"})
-        body, digest = self._document(path)
-        headers = {"Content-Type": JSON, "ETag": f'"{digest}"', "Vary": "Accept"}
-        if asked_hash and asked_hash != digest:
-            return OpenApiAnswer(301, {**headers, "Location": self._address(path)})
-        if asked_hash:
-            headers["Cache-Control"] = "public, immutable"
-            headers["Expires"] = format_datetime((now + KEEP_FOR).astimezone(UTC), usegmt=True)
-        if if_none_match == headers["ETag"]:
-            return OpenApiAnswer(304, headers)
-        return OpenApiAnswer(200, headers, body)
-
-    def _address(self, path: str) -> str:
+    def address(self, path: str) -> str:
+        """Where the document of a path, such as `api/v1`, is kept for good."""
         return f"{PREFIX}/{path}?hash={self._document(path)[1]}"
+
+    def document(self, path: str) -> tuple[bytes, str] | None:
+        """`/openapi/v3/{path}` and its hash; None when there is none."""
+        return self._document(path) if path in self._kinds else None
 
     def _document(self, path: str) -> tuple[bytes, str]:
         if path not in self._documents:
@@ -119,7 +75,7 @@ def _document(kinds: list[Served], schema_of: Callable[[Any], Document | None]) 
     schemas: Document = {OBJECT_META: OBJECT_META_SCHEMA}
     for kind in kinds:
         resource = kind.resource
-        paths.update(paths_of(kind, schema_name(resource.group, resource.version, resource.kind)))
+        paths.update(paths_of(kind, openapi.schema_name(resource.group, resource.version, resource.kind)))
         schemas.update(schemas_of(kind, schema_of(kind)))
     return {
         "openapi": "3.0.0",
@@ -169,26 +125,26 @@ OBJECT_META_SCHEMA: Document = {
 def schemas_of(kind: Served, schema: Document | None) -> dict[str, Document]:
     """The components of a kind: of its objects and, where they are described, of their list."""
     resource = kind.resource
-    name = schema_name(resource.group, resource.version, resource.kind)
+    name = openapi.schema_name(resource.group, resource.version, resource.kind)
     if schema is None:
-        return {name: {"description": BUILT_IN_NOTE, "type": "object", **group_version_kind(kind, resource.kind)}}
-    schema = everywhere(schema, _unfolded)
+        return {name: {"description": BUILT_IN_NOTE, "type": "object", **openapi.group_version_kind(kind, resource.kind)}}
+    schema = openapi.everywhere(schema, _unfolded)
     properties = schema.get("properties")
     described = {
         **schema,
         "properties": {
             **(properties if isinstance(properties, dict) else {}),
-            "apiVersion": API_VERSION,
-            "kind": KIND,
+            "apiVersion": openapi.API_VERSION,
+            "kind": openapi.KIND,
             "metadata": {
                 "description": "What every object has.",
                 "allOf": [{"$ref": f"#/components/schemas/{OBJECT_META}"}],
             },
         },
-        **group_version_kind(kind, resource.kind),
+        **openapi.group_version_kind(kind, resource.kind),
     }
-    listed = list_schema(kind, {"type": "object"}, {"$ref": f"#/components/schemas/{name}"})
-    return {name: described, schema_name(resource.group, resource.version, kind.list_kind): listed}
+    listed = openapi.list_schema(kind, {"type": "object"}, {"$ref": f"#/components/schemas/{name}"})
+    return {name: described, openapi.schema_name(resource.group, resource.version, kind.list_kind): listed}
 
 
 def _unfolded(schema: Document) -> Document:
@@ -202,46 +158,46 @@ def _unfolded(schema: Document) -> Document:
 
 
 # What many operations share is referred to. Those of writes are not: kubectl looks for them in the operation itself.
-PARAMETERS: dict[str, Document] = {one["name"]: one for one in (*LISTING, *DELETING)}
+PARAMETERS: dict[str, Document] = {one["name"]: one for one in (*openapi.LISTING, *openapi.DELETING)}
 # verb -> parameters, request bodies
 _TAKEN: dict[str, tuple[tuple[Document, ...], tuple[str, ...]]] = {
-    "create": (WRITING, BODIES),
-    "update": (WRITING, BODIES),
-    "patch": (PATCHING, PATCHES),
+    "create": (openapi.WRITING, openapi.BODIES),
+    "update": (openapi.WRITING, openapi.BODIES),
+    "patch": (openapi.PATCHING, openapi.PATCHES),
     **{
         verb: (tuple({"$ref": f"#/components/parameters/{one['name']}"} for one in parameters), ())
         for verb, parameters in (
-            ("list", LISTING),
-            ("deletecollection", (*LISTING, *DELETING)),
+            ("list", openapi.LISTING),
+            ("deletecollection", (*openapi.LISTING, *openapi.DELETING)),
             ("get", ()),
-            ("delete", DELETING),
+            ("delete", openapi.DELETING),
         )
     },
 }
 
 
-def paths_of(kind: Served, schema_name: str) -> Iterator[tuple[str, Document]]:
-    """Every path of a kind. `schema_name` is the component that describes its objects."""
+def paths_of(kind: Served, component: str) -> Iterator[tuple[str, Document]]:
+    """Every path of a kind. `component` is the component that describes its objects."""
     resource = kind.resource
     own = {"group": resource.group, "version": resource.version, "kind": resource.kind}
-    for path, verbs, parameters, sub, _ in places_of(kind):
+    for path, verbs, parameters, sub, _ in openapi.places_of(kind):
         about = own
         if sub is not None:
             about = {**own, **({"group": sub.group, "version": sub.version} if sub.version else {}), "kind": sub.kind}
-        operations = {METHODS[verb]: _operation(verb, about, schema_name if about == own else "") for verb in verbs}
+        operations = {openapi.METHODS[verb]: _operation(verb, about, component if about == own else "") for verb in verbs}
         yield path, {**operations, **({"parameters": list(parameters)} if parameters else {})}
 
 
-def _operation(verb: str, gvk: Document, schema_name: str) -> Document:
+def _operation(verb: str, gvk: Document, component: str) -> Document:
     parameters, bodies = _TAKEN[verb]
-    schema: Document = {"$ref": f"#/components/schemas/{schema_name}"} if schema_name else {"type": "object"}
+    schema: Document = {"$ref": f"#/components/schemas/{component}"} if component else {"type": "object"}
     body_schema: Document = {"type": "object"} if verb == "patch" else schema
     body = {"content": {media_type: {"schema": body_schema} for media_type in bodies}, "required": True}
-    answer = {"description": "OK", "content": {media_type: {"schema": schema} for media_type in BODIES}}
+    answer = {"description": "OK", "content": {media_type: {"schema": schema} for media_type in openapi.BODIES}}
     return {
         **({"parameters": list(parameters)} if parameters else {}),
         **({"requestBody": body} if bodies else {}),
         "responses": {"200": {"description": "OK"} if verb in ("list", "deletecollection") else answer},
-        "x-kubernetes-action": action_of(verb),
+        "x-kubernetes-action": openapi.action_of(verb),
         "x-kubernetes-group-version-kind": gvk,
     }

@@ -26,19 +26,22 @@ class _Pairs(list[tuple[str, Any]]):
 
 def strict_problems(raw: bytes, document: Any, conformed: Conformed, type: StructType) -> list[str]:
     """Sentences such as `duplicate field "data"`, in the order of the text. `document` is what `raw` was decoded to."""
-    if _has_as_many_members(raw, document) or not has_duplicates(raw):
-        return conformed.problems
-    found: dict[str, None] = {}
-    _look_into(json.loads(raw, object_pairs_hook=_Pairs), ValueType("struct", "", type.name), "", found)
-    return list(found)[:MAX_REPORTED]
+    found = _problems(raw, document, type)
+    return conformed.problems if found is None else found
 
 
 def duplicate_fields(raw: bytes, document: Any) -> list[str]:
     """The same for a document of which no type is known: only what occurs twice."""
+    return _problems(raw, document, None) or []
+
+
+def _problems(raw: bytes, document: Any, type: StructType | None) -> list[str] | None:
+    """None for a text in which nothing occurs twice."""
     if _has_as_many_members(raw, document) or not has_duplicates(raw):
-        return []
+        return None
     found: dict[str, None] = {}
-    _look_for_doubles(json.loads(raw, object_pairs_hook=_Pairs), "", found)
+    known = ValueType("struct", "", type.name) if type else None
+    _look_into(json.loads(raw, object_pairs_hook=_Pairs), known, "", found)
     return list(found)[:MAX_REPORTED]
 
 
@@ -58,10 +61,10 @@ def json_patch_problems(raw: bytes, operations: Any, patched: Any) -> list[str]:
                 found[f"json patch duplicate field {quoted(place)}"] = None
             seen.add(name)
             doubles: dict[str, None] = {}
-            _look_for_doubles(value, place, doubles)
+            _look_into(value, None, place, doubles)
             found |= dict.fromkeys(f"json patch {one}" for one in doubles)
             if name == "value" and (target := _place_of(operations[index].get("path"), patched)):
-                _look_for_doubles(value, target, made)
+                _look_into(value, None, target, made)
     return [*found, *made][:MAX_REPORTED]
 
 
@@ -84,20 +87,6 @@ def _place_of(pointer: Any, patched: Any) -> str:
         else:
             return ""
     return place
-
-
-def _look_for_doubles(value: Any, path: str, found: dict[str, None]) -> None:
-    if isinstance(value, _Pairs):
-        seen: set[str] = set()
-        for name, each in value:
-            place = f"{path}.{name}" if path else name
-            if name in seen:
-                found[f"duplicate field {quoted(place)}"] = None
-            seen.add(name)
-            _look_for_doubles(each, place, found)
-    elif isinstance(value, list):
-        for index, each in enumerate(value):
-            _look_for_doubles(each, f"{path}[{index}]", found)
 
 
 def _has_as_many_members(raw: bytes, document: Any) -> bool:
@@ -126,13 +115,10 @@ def has_duplicates(raw: bytes) -> bool:
 
 
 def _look_into(value: Any, type: ValueType | None, path: str, found: dict[str, None]) -> None:
-    if type is None or type.form == "special":
-        return
-    if type.form == "list" and isinstance(value, list) and not isinstance(value, _Pairs):
-        for index, each in enumerate(value):
-            _look_into(each, type.element, f"{path}[{index}]", found)
-    elif type.form in ("struct", "map") and isinstance(value, _Pairs):
-        fields = type.struct.fields if type.form == "struct" else None
+    """A value of which no type is known is looked into everywhere; one of a type where the type has members."""
+    element = type.element if type else None
+    if isinstance(value, _Pairs) and (type is None or type.form in ("struct", "map")):
+        fields = type.struct.fields if type and type.form == "struct" else None
         seen: set[str] = set()
         for name, each in value:
             place = f"{path}.{name}" if path else name
@@ -142,4 +128,7 @@ def _look_into(value: Any, type: ValueType | None, path: str, found: dict[str, N
             if name in seen:
                 found[f"duplicate field {quoted(place)}"] = None
             seen.add(name)
-            _look_into(each, fields[name].type if fields is not None else type.element, place, found)
+            _look_into(each, fields[name].type if fields is not None else element, place, found)
+    elif isinstance(value, list) and not isinstance(value, _Pairs) and (type is None or type.form == "list"):
+        for index, each in enumerate(value):
+            _look_into(each, element, f"{path}[{index}]", found)

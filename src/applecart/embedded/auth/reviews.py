@@ -15,6 +15,7 @@ from applecart.embedded.auth.token_keys import BadToken
 from applecart.embedded.auth.untyped import Document, items, mapping, mappings, metadata, text, texts
 from applecart.embedded.auth.user import Attributes, User
 from applecart.embedded.field_errors import FieldError, shown
+from applecart.embedded.kinds.names import EXISTS_SAID, IN_SAID
 from applecart.embedded.refusals import Refusal, bad_request, invalid
 from applecart.embedded.selectors import is_readable, written
 
@@ -61,11 +62,9 @@ def _problems(selector: Document, field: str) -> list[FieldError]:
             problems.append(field_errors.required(f"{here}.key", "must be specified"))
         operator, values = requirement.get("operator"), texts(requirement.get("values"))
         if operator in ("In", "NotIn") and not values:
-            detail = "must be specified when `operator` is 'In' or 'NotIn'"
-            problems.append(field_errors.required(f"{here}.values", detail))
+            problems.append(field_errors.required(f"{here}.values", IN_SAID))
         if operator in ("Exists", "DoesNotExist") and values:
-            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            problems.append(field_errors.forbidden(f"{here}.values", detail))
+            problems.append(field_errors.forbidden(f"{here}.values", EXISTS_SAID))
     return problems
 
 

@@ -246,20 +246,30 @@ def validate_label_selector(selector: dict[str, Any] | None, path: str, errors: 
     validate_size(requirements, path, errors, len(selector.get("matchLabels") or ()))
     validate_labels(selector.get("matchLabels"), f"{path}.matchLabels", errors)
     for index, requirement in enumerate(requirements):
-        at = f"{path}.matchExpressions[{index}]"
-        operator, values = requirement.get("operator") or "", requirement.get("values") or ()
-        if operator in ("In", "NotIn"):
-            if not values:
-                errors.append(required(f"{at}.values", IN_SAID))
-        elif operator in ("Exists", "DoesNotExist"):
-            if values:
-                errors.append(forbidden(f"{at}.values", EXISTS_SAID))
-        else:
-            errors.append(invalid(f"{at}.operator", operator, OPERATOR_SAID))
-        key = requirement.get("key") or ""
-        errors += [invalid(f"{at}.key", key, problem) for problem in qualified_name_problems(key)]
-        for number, value in enumerate(values):
-            errors += [invalid(f"{at}.values[{number}]", value, problem) for problem in label_value_problems(value)]
+        validate_requirement(requirement, f"{path}.matchExpressions[{index}]", errors)
+
+
+def validate_requirement(
+    requirement: dict[str, Any], at: str, errors: list[FieldError], *, compares: bool = False, checks_values: bool = True
+) -> None:
+    """One requirement of a stored selector; `compares` where operators may compare numbers."""
+    operator, values = requirement.get("operator") or "", requirement.get("values") or ()
+    if operator in ("In", "NotIn"):
+        if not values:
+            errors.append(required(f"{at}.values", IN_SAID))
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            errors.append(forbidden(f"{at}.values", EXISTS_SAID))
+    elif compares and operator in ("Gt", "Lt"):
+        if len(values) != 1:
+            errors.append(required(f"{at}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"))
+    else:
+        errors.append(invalid(f"{at}.operator", operator, OPERATOR_SAID))
+    key = requirement.get("key") or ""
+    errors += [invalid(f"{at}.key", key, problem) for problem in qualified_name_problems(key)]
+    if checks_values:
+        for index, value in enumerate(values):
+            errors += [invalid(f"{at}.values[{index}]", value, problem) for problem in label_value_problems(value)]
 
 
 def family_of(text: str) -> int:

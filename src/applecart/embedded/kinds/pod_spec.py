@@ -9,8 +9,6 @@ from typing import Any
 from applecart.embedded.auth.pod_references import MIRROR_ANNOTATION
 from applecart.embedded.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
 from applecart.embedded.kinds.names import (
-    EXISTS_SAID,
-    IN_SAID,
     OPERATOR_SAID,
     label_problems,
     label_value_problems,
@@ -19,6 +17,7 @@ from applecart.embedded.kinds.names import (
     validate_ip,
     validate_label_selector,
     validate_labels,
+    validate_requirement,
     validate_size,
 )
 from applecart.embedded.kinds.pod_containers import (
@@ -267,29 +266,10 @@ def _validate_node_affinity(affinity: dict[str, Any], at: str, errors: list[Fiel
 
 def validate_node_term(term: dict[str, Any], at: str, errors: list[FieldError], *, checks_values: bool = True) -> None:
     for index, requirement in enumerate(term.get("matchExpressions") or ()):
-        _validate_node_requirement(requirement, f"{at}.matchExpressions[{index}]", errors, checks_values)
+        here = f"{at}.matchExpressions[{index}]"
+        validate_requirement(requirement, here, errors, compares=True, checks_values=checks_values)
     for index, requirement in enumerate(term.get("matchFields") or ()):
         _validate_field_requirement(requirement, f"{at}.matchFields[{index}]", errors)
-
-
-def _validate_node_requirement(requirement: dict[str, Any], at: str, errors: list[FieldError], checks_values: bool) -> None:
-    operator, values = requirement.get("operator") or "", requirement.get("values") or ()
-    if operator in ("In", "NotIn"):
-        if not values:
-            errors.append(required(f"{at}.values", IN_SAID))
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            errors.append(forbidden(f"{at}.values", EXISTS_SAID))
-    elif operator in ("Gt", "Lt"):
-        if len(values) != 1:
-            errors.append(required(f"{at}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"))
-    else:
-        errors.append(invalid(f"{at}.operator", operator, OPERATOR_SAID))
-    key = requirement.get("key") or ""
-    errors += [invalid(f"{at}.key", key, problem) for problem in qualified_name_problems(key)]
-    if checks_values:
-        for index, value in enumerate(values):
-            errors += [invalid(f"{at}.values[{index}]", value, problem) for problem in label_value_problems(value)]
 
 
 def _validate_field_requirement(requirement: dict[str, Any], at: str, errors: list[FieldError]) -> None:

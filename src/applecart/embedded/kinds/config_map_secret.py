@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping
 
 import msgspec
 
@@ -33,11 +33,8 @@ class SecretStrategy(Strategy):
     def validate(self, obj: Document) -> list[FieldError]:
         errors: list[FieldError] = []
         data: dict[str, str | None] = obj.get("data") or {}
-        total_bytes = 0
-        for key, value in data.items():
-            errors += [invalid(f"data[{key}]", key, problem) for problem in config_key_problems(key)]
-            total_bytes += decoded_size_bytes(value)
-        if total_bytes > DATA_MAX_BYTES:
+        _check_keys(data, "data", errors)
+        if sum(map(decoded_size_bytes, data.values())) > DATA_MAX_BYTES:
             errors.append(FieldError("TooLong", "data", f"may not be more than {DATA_MAX_BYTES} bytes"))
         check = _TYPE_CHECKS.get(obj["type"])
         if check is not None:
@@ -48,15 +45,26 @@ class SecretStrategy(Strategy):
         errors: list[FieldError] = []
         if obj.get("type") != old.get("type"):
             errors.append(invalid("type", obj.get("type"), IMMUTABLE))
-        if old.get("immutable"):
-            if not obj.get("immutable"):
-                errors.append(forbidden("immutable", FROZEN_SAID))
-            if (obj.get("data") or {}) != (old.get("data") or {}):
-                errors.append(forbidden("data", FROZEN_SAID))
-        return errors
+        return errors + _frozen_errors(obj, old, "data")
 
     def fields(self, obj: Document) -> dict[str, str]:
         return {"type": obj.get("type") or ""}
+
+
+def _check_keys(data: Mapping[str, str | None], member: str, errors: list[FieldError], taken: Container[str] = ()) -> None:
+    for key in data:
+        errors += [invalid(f"{member}[{key}]", key, problem) for problem in config_key_problems(key)]
+        if key in taken:
+            errors.append(invalid(f"{member}[{key}]", key, "duplicate of key present in binaryData"))
+
+
+def _frozen_errors(obj: Document, old: Document, *members: str) -> list[FieldError]:
+    """What may not change once an object is immutable."""
+    if not old.get("immutable"):
+        return []
+    errors = [] if obj.get("immutable") else [forbidden("immutable", FROZEN_SAID)]
+    changed = [member for member in members if (obj.get(member) or {}) != (old.get(member) or {})]
+    return errors + [forbidden(member, FROZEN_SAID) for member in changed]
 
 
 def decoded_size_bytes(value: str | None) -> int:
@@ -115,24 +123,12 @@ class ConfigMapStrategy(Strategy):
     def validate(self, obj: Document) -> list[FieldError]:
         errors: list[FieldError] = []
         data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
-        total_bytes = 0
-        for key, value in data.items():
-            errors += [invalid(f"data[{key}]", key, problem) for problem in config_key_problems(key)]
-            if key in binary:
-                errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
-            total_bytes += text_size_bytes(value)
-        for key, value in binary.items():
-            errors += [invalid(f"binaryData[{key}]", key, problem) for problem in config_key_problems(key)]
-            total_bytes += decoded_size_bytes(value)
+        _check_keys(data, "data", errors, taken=binary)
+        _check_keys(binary, "binaryData", errors)
+        total_bytes = sum(map(text_size_bytes, data.values())) + sum(map(decoded_size_bytes, binary.values()))
         if total_bytes > DATA_MAX_BYTES:
             errors.append(FieldError("TooLong", "[]", f"may not be more than {DATA_MAX_BYTES} bytes"))
         return errors
 
     def validate_update(self, obj: Document, old: Document) -> list[FieldError]:
-        if not old.get("immutable"):
-            return []
-        errors = [] if obj.get("immutable") else [forbidden("immutable", FROZEN_SAID)]
-        for member in ("data", "binaryData"):
-            if (obj.get(member) or {}) != (old.get(member) or {}):
-                errors.append(forbidden(member, FROZEN_SAID))
-        return errors
+        return _frozen_errors(obj, old, "data", "binaryData")

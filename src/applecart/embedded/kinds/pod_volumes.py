@@ -4,6 +4,7 @@ Covers the sources that make sense without storage drivers. Other sources are st
 """
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from applecart.api.quantity import quantity_of
@@ -51,6 +52,7 @@ _HOST_PATH_TYPES = (
 )
 _SOURCES = ("emptyDir", "hostPath", "secret", "nfs", "persistentVolumeClaim", "downwardAPI", "configMap", "projected")
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
+Check = Callable[[dict[str, Any], str, list[FieldError]], None]
 _RECURSIVE = ("Disabled", "Enabled", "IfPossible")
 
 
@@ -162,29 +164,22 @@ def _host_path(source: dict[str, Any], at: str, errors: list[FieldError]) -> Non
         errors.append(not_supported(f"{at}.type", kind, _HOST_PATH_TYPES))
 
 
-def _secret(source: dict[str, Any], at: str, errors: list[FieldError]) -> None:
-    if not source.get("secretName"):
-        errors.append(required(f"{at}.secretName"))
-    _mode(source.get("defaultMode"), f"{at}.defaultMode", errors)
-    _items(source, at, errors)
+def _named(member: str) -> Check:
+    """A source that names what it refers to, and may say which files become of it."""
 
+    def check(source: dict[str, Any], at: str, errors: list[FieldError]) -> None:
+        if not source.get(member):
+            errors.append(required(f"{at}.{member}"))
+        _mode(source.get("defaultMode"), f"{at}.defaultMode", errors)
+        _items(source, at, errors)
 
-def _config_map(source: dict[str, Any], at: str, errors: list[FieldError]) -> None:
-    if not source.get("name"):
-        errors.append(required(f"{at}.name"))
-    _mode(source.get("defaultMode"), f"{at}.defaultMode", errors)
-    _items(source, at, errors)
+    return check
 
 
 def _downward(source: dict[str, Any], at: str, errors: list[FieldError]) -> None:
     _mode(source.get("defaultMode"), f"{at}.defaultMode", errors)
     for item in source.get("items") or ():
         _downward_file(item, at, errors)
-
-
-def _claim(source: dict[str, Any], at: str, errors: list[FieldError]) -> None:
-    if not source.get("claimName"):
-        errors.append(required(f"{at}.claimName"))
 
 
 def _projected(source: dict[str, Any], at: str, errors: list[FieldError]) -> None:
@@ -286,10 +281,10 @@ def _local_path(path: str, at: str, errors: list[FieldError]) -> None:
 _CHECKS = {
     "emptyDir": _empty_dir,
     "hostPath": _host_path,
-    "secret": _secret,
-    "configMap": _config_map,
+    "secret": _named("secretName"),
+    "configMap": _named("name"),
     "downwardAPI": _downward,
-    "persistentVolumeClaim": _claim,
+    "persistentVolumeClaim": _named("claimName"),
     "projected": _projected,
 }
 

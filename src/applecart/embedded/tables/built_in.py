@@ -21,18 +21,6 @@ _EVENT_COLUMNS = (
     Column("Count", description="How often it was seen.", priority=1),
     Column("Name", format="name", description="Name of the Event.", priority=1),
 )
-_NODE_COLUMNS = (
-    NAME,
-    Column("Status", description="Whether the Node is ready, and whether Pods may be placed on it."),
-    Column("Roles", description="Roles that its labels name."),
-    AGE_TEXT,
-    Column("Version", description="Version of the agent on the Node."),
-    Column("Internal-IP", description="Address inside the cluster.", priority=1),
-    Column("External-IP", description="Address outside the cluster.", priority=1),
-    Column("OS-Image", description="Operating system the Node reports.", priority=1),
-    Column("Kernel-Version", description="Kernel the Node reports, with its architecture.", priority=1),
-    Column("Container-Runtime", description="What runs the Pods, as the Node reports it.", priority=1),
-)
 ROLE_PREFIX = "node-role.kubernetes.io/"
 ROLE_LABEL = "kubernetes.io/role"
 
@@ -78,113 +66,99 @@ BINDINGS = _table(
 )
 
 
-def _core_event(obj: Document, metadata: dict[str, Any], now: datetime) -> list[Any]:
-    source = obj.get("source") or {}
-    return _event(
-        obj,
-        metadata,
-        now,
-        subject=obj.get("involvedObject") or {},
-        message=obj.get("message"),
-        first=obj.get("firstTimestamp"),
-        last=obj.get("lastTimestamp"),
-        count=obj.get("count"),
-        source=source,
-        reporter=obj.get("reportingComponent"),
-    )
+def _events(*, subject: str, message: str, first: str, last: str, count: str, source: str, reporter: str) -> BuiltInTable:
+    """The two APIs of Events differ in what they call these members."""
+
+    def row(obj: Document, metadata: dict[str, Any], now: datetime) -> list[Any]:
+        first_seen = age(obj.get(first) or obj.get("eventTime"), now)
+        last_seen = age(obj[last], now) if obj.get(last) else first_seen
+        times = obj.get(count) or 1  # the newer API counts only what repeats
+        if (series := obj.get("series")) is not None:
+            last_seen = age(series.get("lastObservedTime"), now)
+            times = series.get("count") or 0
+        reported = obj.get(source) or {}
+        component = reported.get("component") or obj.get(reporter) or ""
+        instance = reported.get("host") or obj.get("reportingInstance")
+        about = obj.get(subject) or {}
+        kind, name = (about.get("kind") or "").lower(), about.get("name")
+        return [
+            last_seen,
+            obj.get("type") or "",
+            obj.get("reason") or "",
+            f"{kind}/{name}" if name else kind,
+            about.get("fieldPath") or "",
+            f"{component}, {instance}" if instance else component,
+            (obj.get(message) or "").strip(),
+            first_seen,
+            times,
+            metadata.get("name", ""),
+        ]
+
+    return BuiltInTable(_EVENT_COLUMNS, row)
 
 
-def _new_event(obj: Document, metadata: dict[str, Any], now: datetime) -> list[Any]:
-    return _event(
-        obj,
-        metadata,
-        now,
-        subject=obj.get("regarding") or {},
-        message=obj.get("note"),
-        first=obj.get("deprecatedFirstTimestamp"),
-        last=obj.get("deprecatedLastTimestamp"),
-        count=obj.get("deprecatedCount"),
-        source=obj.get("deprecatedSource") or {},
-        reporter=obj.get("reportingController"),
-    )
+CORE_EVENTS = _events(
+    subject="involvedObject",
+    message="message",
+    first="firstTimestamp",
+    last="lastTimestamp",
+    count="count",
+    source="source",
+    reporter="reportingComponent",
+)
+EVENTS = _events(
+    subject="regarding",
+    message="note",
+    first="deprecatedFirstTimestamp",
+    last="deprecatedLastTimestamp",
+    count="deprecatedCount",
+    source="deprecatedSource",
+    reporter="reportingController",
+)
 
 
-def _event(
-    obj: Document,
-    metadata: dict[str, Any],
-    now: datetime,
-    *,
-    subject: dict[str, Any],
-    message: str | None,
-    first: str | None,
-    last: str | None,
-    count: int | None,
-    source: dict[str, Any],
-    reporter: str | None,
-) -> list[Any]:
-    first_seen = age(first or obj.get("eventTime"), now)
-    last_seen = age(last, now) if last else first_seen
-    series = obj.get("series")
-    if series is not None:
-        last_seen = age(series.get("lastObservedTime"), now)
-        count = series.get("count") or 0
-    component = source.get("component") or reporter or ""
-    instance = source.get("host") or obj.get("reportingInstance")
-    kind, name = (subject.get("kind") or "").lower(), subject.get("name")
-    return [
-        last_seen,
-        obj.get("type") or "",
-        obj.get("reason") or "",
-        f"{kind}/{name}" if name else kind,
-        subject.get("fieldPath") or "",
-        f"{component}, {instance}" if instance else component,
-        (message or "").strip(),
-        first_seen,
-        count if series is not None else count or 1,  # the newer API counts only what repeats
-        metadata.get("name", ""),
-    ]
-
-
-CORE_EVENTS = BuiltInTable(_EVENT_COLUMNS, _core_event)
-EVENTS = BuiltInTable(_EVENT_COLUMNS, _new_event)
-
-
-def _node(obj: Document, metadata: dict[str, Any], now: datetime) -> list[Any]:
-    spec = obj.get("spec") or {}
-    status = obj.get("status") or {}
-    info = status.get("nodeInfo") or {}
-    kernel = info.get("kernelVersion") or UNKNOWN
-    architecture = info.get("architecture")
-    return [
-        metadata.get("name", ""),
-        _status(status.get("conditions") or (), bool(spec.get("unschedulable"))),
-        ",".join(sorted(_roles(metadata.get("labels") or {}))) or NONE,
-        age(metadata.get("creationTimestamp"), now),
-        info.get("kubeletVersion") or "",
-        _address(status, "InternalIP"),
-        _address(status, "ExternalIP"),
-        info.get("osImage") or UNKNOWN,
-        f"{kernel} ({architecture})" if architecture else kernel,
-        info.get("containerRuntimeVersion") or UNKNOWN,
-    ]
-
-
-def _status(conditions: Any, is_unschedulable: bool) -> str:
+def _status(node: Document) -> str:
+    conditions = (node.get("status") or {}).get("conditions") or ()
     ready = {one.get("type"): one.get("status") for one in conditions}.get("Ready", UNKNOWN)
     word = "Unknown" if ready == UNKNOWN else ("Ready" if ready == "True" else "NotReady")
-    return f"{word},SchedulingDisabled" if is_unschedulable else word
+    return f"{word},SchedulingDisabled" if (node.get("spec") or {}).get("unschedulable") else word
 
 
-def _roles(labels: dict[str, str]) -> set[str]:
+def _roles(node: Document) -> str:
+    labels = node["metadata"].get("labels") or {}
     named = {label.removeprefix(ROLE_PREFIX) for label in labels if label.startswith(ROLE_PREFIX)}
-    return (named | {labels.get(ROLE_LABEL, "")}) - {""}
+    return ",".join(sorted((named | {labels.get(ROLE_LABEL, "")}) - {""})) or NONE
 
 
-def _address(status: dict[str, Any], kind: str) -> str:
-    return next((one.get("address") or "" for one in status.get("addresses") or () if one.get("type") == kind), NONE)
+def _address(kind: str) -> Cell:
+    def address(node: Document) -> str:
+        addresses = (node.get("status") or {}).get("addresses") or ()
+        return next((one.get("address") or "" for one in addresses if one.get("type") == kind), NONE)
+
+    return address
 
 
-NODES = BuiltInTable(_NODE_COLUMNS, _node)
+def _info(name: str, nothing: str = UNKNOWN) -> Cell:
+    """What the agent says of its node."""
+    return lambda node: ((node.get("status") or {}).get("nodeInfo") or {}).get(name) or nothing
+
+
+def _kernel(node: Document) -> str:
+    kernel, architecture = _info("kernelVersion")(node), _info("architecture", "")(node)
+    return f"{kernel} ({architecture})" if architecture else kernel
+
+
+NODES = _table(
+    _shown("Status", "Whether the Node is ready, and whether Pods may be placed on it.", _status),
+    _shown("Roles", "Roles that its labels name.", _roles),
+    _AGE,
+    _shown("Version", "Version of the agent on the Node.", _info("kubeletVersion", "")),
+    _shown("Internal-IP", "Address inside the cluster.", _address("InternalIP"), priority=1),
+    _shown("External-IP", "Address outside the cluster.", _address("ExternalIP"), priority=1),
+    _shown("OS-Image", "Operating system the Node reports.", _info("osImage"), priority=1),
+    _shown("Kernel-Version", "Kernel the Node reports, with its architecture.", _kernel, priority=1),
+    _shown("Container-Runtime", "What runs the Pods, as the Node reports it.", _info("containerRuntimeVersion"), priority=1),
+)
 
 
 def _external(obj: Document) -> str:

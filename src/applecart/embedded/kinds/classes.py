@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from applecart.embedded.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
+from applecart.embedded.field_errors import FieldError, duplicate, forbidden, invalid, not_supported
 from applecart.embedded.kinds.metadata import IMMUTABLE
-from applecart.embedded.kinds.names import label_problems, validate_labels
+from applecart.embedded.kinds.names import label_problems, validate_labels, validate_name
 from applecart.embedded.kinds.pod_admission import SYSTEM_CLASSES
 from applecart.embedded.kinds.pod_spec import validate_tolerations
 from applecart.embedded.kinds.resources import validate_requirements
@@ -70,11 +70,7 @@ class RuntimeClassStrategy(Strategy):
 
     def validate(self, obj: Document) -> list[FieldError]:
         errors: list[FieldError] = []
-        handler = obj["handler"]
-        if not handler:
-            errors.append(required("handler"))
-        else:
-            errors += [invalid("handler", handler, problem) for problem in label_problems(handler)]
+        validate_name(obj["handler"], "handler", label_problems, errors)
         if obj.get("overhead") is not None:
             validate_requirements({"limits": obj["overhead"].get("podFixed")}, "overhead", errors)
         scheduling = obj.get("scheduling")

@@ -7,7 +7,7 @@ people search for them. Lengths are counted in bytes, as on the wire.
 
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, required
@@ -217,6 +217,14 @@ def _label_value_problems(text: str) -> tuple[str, ...]:
     if not _is_value(text):
         problems.append(_VALUE_SAID)
     return tuple(problems)
+
+
+def validate_name(name: str, at: str, problems_of: Callable[[str], list[str]], errors: list[FieldError]) -> None:
+    """A name or key that must be there."""
+    if name:
+        errors += [invalid(at, name, problem) for problem in problems_of(name)]
+    else:
+        errors.append(required(at))
 
 
 def validate_labels(labels: dict[str, str] | None, path: str, errors: list[FieldError]) -> None:

@@ -89,22 +89,15 @@ def admit_priority(pod: Document, reader: Reader) -> None:
     name, priority, policy = _priority_of(pod, spec.get("priorityClassName") or "", reader)
     if name:
         spec["priorityClassName"] = name
-    asked = spec.get("priority")
-    if asked is not None and asked != priority:
-        raise _rejected(
-            pod,
-            f"the integer value of priority ({asked}) must not be provided in pod spec; "
-            f"priority admission controller computed {priority} from the given PriorityClass name",
-        )
-    spec["priority"] = priority
-    wanted = spec.get("preemptionPolicy")
-    if wanted is not None and wanted != policy:
-        raise _rejected(
-            pod,
-            f"the string value of PreemptionPolicy ({wanted}) must not be provided in pod spec; "
-            f"priority admission controller computed {policy} from the given PriorityClass name",
-        )
-    spec["preemptionPolicy"] = policy
+    for member, value, what in (
+        ("priority", priority, "integer value of priority"),
+        ("preemptionPolicy", policy, "string value of PreemptionPolicy"),
+    ):
+        asked = spec.get(member)
+        if asked is not None and asked != value:
+            why = f"priority admission controller computed {value} from the given PriorityClass name"
+            raise _rejected(pod, f"the {what} ({asked}) must not be provided in pod spec; {why}")
+        spec[member] = value
 
 
 def _priority_of(pod: Document, name: str, reader: Reader) -> tuple[str, int, str]:

@@ -16,6 +16,7 @@ from applecart.embedded.kinds.names import (
     label_problems,
     port_name_problems,
     subdomain_problems,
+    validate_name,
 )
 from applecart.embedded.kinds.pod_volumes import (
     ENV_FIELDS,
@@ -94,11 +95,7 @@ def validate_images(spec: dict[str, Any], errors: list[FieldError]) -> None:
 
 
 def _validate_container(container: dict[str, Any], volumes: set[str], at: str, errors: list[FieldError]) -> None:
-    name = container.get("name") or ""
-    if not name:
-        errors.append(required(f"{at}.name"))
-    else:
-        errors += [invalid(f"{at}.name", name, problem) for problem in label_problems(name)]
+    validate_name(container.get("name") or "", f"{at}.name", label_problems, errors)
     if not container.get("image"):
         errors.append(required(f"{at}.image"))
     policy = container.get("terminationMessagePolicy")
@@ -160,11 +157,7 @@ def _validate_host_ports(containers: list[dict[str, Any]], path: str, errors: li
 
 def _validate_env(variables: list[dict[str, Any]], path: str, errors: list[FieldError]) -> None:
     for index, variable in enumerate(variables):
-        name = variable.get("name") or ""
-        if not name:
-            errors.append(required(f"{path}[{index}].name"))
-        else:
-            errors += [invalid(f"{path}[{index}].name", name, problem) for problem in env_name_problems(name)]
+        validate_name(variable.get("name") or "", f"{path}[{index}].name", env_name_problems, errors)
         source = variable.get("valueFrom")
         if source is not None:
             _validate_value_from(source, variable.get("value") or "", f"{path}[{index}].valueFrom", errors)
@@ -189,12 +182,9 @@ def _validate_value_from(source: dict[str, Any], value: str, at: str, errors: li
 
 
 def _validate_key_ref(ref: dict[str, Any], at: str, errors: list[FieldError]) -> None:
-    name, key = ref.get("name") or "", ref.get("key") or ""
+    name = ref.get("name") or ""
     errors += [invalid(f"{at}.name", name, problem) for problem in subdomain_problems(name)]
-    if not key:
-        errors.append(required(f"{at}.key"))
-    else:
-        errors += [invalid(f"{at}.key", key, problem) for problem in config_key_problems(key)]
+    validate_name(ref.get("key") or "", f"{at}.key", config_key_problems, errors)
 
 
 def _validate_env_from(sources: list[dict[str, Any]], path: str, errors: list[FieldError]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from applecart.api.quantity import quantity_of
 from applecart.embedded.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
-from applecart.embedded.kinds.names import annotation_key_problems, label_problems, qualified_name_problems
+from applecart.embedded.kinds.names import annotation_key_problems, label_problems, qualified_name_problems, validate_name
 
 ENV_FIELDS = (
     "metadata.name",
@@ -115,10 +115,7 @@ def validate_volumes(volumes: list[dict[str, Any]], path: str, errors: list[Fiel
         problems: list[FieldError] = []
         _validate_source(volume, at, problems)
         name = volume.get("name") or ""
-        if not name:
-            problems.append(required(f"{at}.name"))
-        else:
-            problems += [invalid(f"{at}.name", name, problem) for problem in label_problems(name)]
+        validate_name(name, f"{at}.name", label_problems, problems)
         if name in names:
             problems.append(duplicate(f"{at}.name", name))
         if problems:

@@ -6,7 +6,7 @@ Whether the writer may give away what a role allows is authorization's question 
 from typing import Any
 
 from applecart.embedded.field_errors import FieldError, invalid, not_supported, required
-from applecart.embedded.kinds.names import path_segment_problems, subdomain_problems, validate_label_selector
+from applecart.embedded.kinds.names import path_segment_problems, subdomain_problems, validate_label_selector, validate_name
 from applecart.embedded.kinds.strategy import Document, Strategy
 
 GROUP = "rbac.authorization.k8s.io"
@@ -86,10 +86,7 @@ class BindingStrategy(_NamedFreely):
             errors.append(not_supported("roleRef.apiGroup", ref["apiGroup"], (GROUP,)))
         if ref["kind"] not in kinds:
             errors.append(not_supported("roleRef.kind", ref["kind"], kinds))
-        if not ref["name"]:
-            errors.append(required("roleRef.name"))
-        else:
-            errors += [invalid("roleRef.name", ref["name"], problem) for problem in path_segment_problems(ref["name"])]
+        validate_name(ref["name"], "roleRef.name", path_segment_problems, errors)
         for index, subject in enumerate(obj.get("subjects") or ()):
             _validate_subject(subject, self.namespaced, f"subjects[{index}]", errors)
         return errors

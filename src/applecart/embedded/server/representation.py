@@ -65,16 +65,7 @@ class Forms:
             case "object":
                 body = typed(self._kind, encoded(document))
             case "table":
-                metadata = {"resourceVersion": document["metadata"].get("resourceVersion", "")}
-                table = self._kind.table
-                body = table_document(
-                    table,
-                    [document],
-                    self._clock.now(),
-                    metadata,
-                    include_object=self._include,
-                    version=self._chosen.meta_version,
-                )
+                body = self._table_of(document, document["metadata"].get("resourceVersion", ""))
             case _:
                 body = encode(partial_metadata(document, self._chosen.meta_version))
         return self._sent(body, status)
@@ -166,17 +157,17 @@ class Forms:
         return encode(partial_metadata(self._document(record), self._chosen.meta_version))
 
     def _row(self, record: Record) -> bytes:
-        return self._table_of(record, with_columns=False)
+        return self._table_of(self._document(record), str(record.revision), with_columns=False)
 
     def _first_row(self, record: Record) -> bytes:
-        return self._table_of(record, with_columns=True)
+        return self._table_of(self._document(record), str(record.revision))
 
-    def _table_of(self, record: Record, *, with_columns: bool) -> bytes:
+    def _table_of(self, document: Document, revision: str, *, with_columns: bool = True) -> bytes:
         return table_document(
             self._kind.table,
-            [self._document(record)],
+            [document],
             self._clock.now(),  # a watch lasts, and ages are as old as its events
-            {"resourceVersion": str(record.revision)},
+            {"resourceVersion": revision},
             include_object=self._include,
             with_columns=with_columns,
             version=self._chosen.meta_version,

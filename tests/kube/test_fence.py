@@ -1,5 +1,6 @@
 """Nobody writes who does not lead at that very moment."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -8,8 +9,12 @@ from applecart.api.core import ConfigMap
 from applecart.api.meta import Key, ObjectMeta
 from applecart.clock import Clock, VirtualClock
 from applecart.embedded.server.server import RunningApi
+from applecart.errors import Unreachable
+from applecart.kube.auth.credentials import NO_CREDENTIAL, Credential, FixedCredentials
 from applecart.kube.client import Client
 from applecart.kube.election import Election
+from applecart.kube.endpoint import Endpoint
+from applecart.kube.http import HttpTransport
 from applecart.kube.patch import Merge
 from applecart.kube.transport import FencedTransport, NotLeading, Request
 
@@ -34,6 +39,36 @@ async def test_the_fence_lets_reads_through_always_and_writes_while_we_lead(runn
 
     await contest.lead(work)
     assert len(await fenced.list(ConfigMap, "test")) == 1
+
+
+@pytest.mark.real_time
+async def test_a_write_whose_connection_or_credential_came_when_the_lease_was_lost_is_not_sent(clock: Clock) -> None:
+    """The fence was asked before an exec plugin was, and the write arrived after another process had taken over."""
+    is_leader = True
+    arrived: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        arrived.append(await reader.readline())
+        writer.close()
+
+    class LosesTheLease(FixedCredentials):
+        async def get(self, rejected: Credential | None = None) -> Credential:
+            nonlocal is_leader
+            is_leader = False
+            return await super().get(rejected)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    http = HttpTransport(Endpoint(server=url, server_from="field server"), LosesTheLease(NO_CREDENTIAL), clock, {})
+    fenced = FencedTransport(http, lambda: is_leader)
+    with pytest.raises(NotLeading, match=r"POST /x: not sent"):
+        await fenced.send(Request("POST", "/x", body=b"{}"))
+    assert arrived == []
+    with pytest.raises(Unreachable):
+        await fenced.send(Request("GET", "/x"))
+    assert arrived == [b"GET /x HTTP/1.1\r\n"]
+    await http.aclose()
+    server.close()
 
 
 async def test_every_kind_of_write_is_fenced_and_no_kind_of_read(running: RunningApi, clock: Clock) -> None:

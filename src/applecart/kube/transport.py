@@ -7,11 +7,13 @@ status into an exception: that is the client's work.
 
 `FencedTransport` lets writes through only while we lead. A process can stand still for a minute (a paused VM, a swapped-out
 host) and wake up with work in its hands that another has taken over; no timer of ours can fire before that work takes its next
-step, so every write asks the clock first. A write that left before the pause can still arrive late; revisions and
-preconditions are what guard those (I1).
+step, so every write asks the clock first, and again once its connection stands (`FENCE`). A write that left before the pause
+can still arrive late; revisions and preconditions are what guard those (I1).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Protocol
 
 import msgspec
@@ -79,22 +81,35 @@ class NotLeading(Transient):
     """The write was not sent, because this process no longer leads."""
 
 
+# What refuses the call that is being made: a credential or a connection may have taken long to come.
+FENCE: ContextVar[Callable[[], None] | None] = ContextVar("FENCE", default=None)
+
+
 class FencedTransport:
     def __init__(self, inner: Transport, is_leader: Callable[[], bool]) -> None:
         self._inner = inner
         self._is_leader = is_leader
 
     async def send(self, request: Request) -> Response:
-        self._check(request)
-        return await self._inner.send(request)
+        with self._fenced(request):
+            return await self._inner.send(request)
 
     async def open(self, request: Request) -> Stream:
-        self._check(request)
-        return await self._inner.open(request)
+        with self._fenced(request):
+            return await self._inner.open(request)
 
     async def aclose(self) -> None:
         """Nothing: the transport belongs to whoever gave it, and standbys keep reading through it."""
 
-    def _check(self, request: Request) -> None:
-        if request.method not in READS and not self._is_leader():
-            raise NotLeading(f"{request}: not sent, this process does not lead (any more)")
+    @contextmanager
+    def _fenced(self, request: Request) -> Iterator[None]:
+        def check() -> None:
+            if request.method not in READS and not self._is_leader():
+                raise NotLeading(f"{request}: not sent, this process does not lead (any more)")
+
+        check()
+        token = FENCE.set(check)
+        try:
+            yield
+        finally:
+            FENCE.reset(token)

@@ -73,6 +73,17 @@ def test_an_index_follows_its_objects() -> None:
     assert cache.by_index("color", "red") == []
 
 
+def test_an_index_whose_function_says_another_thing_the_next_time_follows_its_objects() -> None:
+    """One that had failed on the old object broke on the new one, and the change was told to nobody, ever."""
+    said = [("red",), (), ("blue", "blue")]
+    cache: Cache[ConfigMap] = Cache()
+    cache.add_index("color", lambda obj: said[int(obj.revision) - 1])
+    for revision in (1, 2, 3, 1):
+        assert cache.put(config_map("a", revision))
+        found = [[obj.name for obj in cache.by_index("color", color)] for color in ("red", "blue")]
+        assert found == [["a"] if color in said[revision - 1] else [] for color in ("red", "blue")]
+
+
 def test_an_index_hands_out_the_newest_object() -> None:
     cache: Cache[ConfigMap] = Cache()
     cache.add_index("color", by_color)

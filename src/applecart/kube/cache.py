@@ -29,6 +29,7 @@ class Cache(Generic[K]):
     def __init__(self) -> None:
         self._objects: dict[Key, K] = {}
         self._functions: dict[str, IndexFunction[K]] = {}
+        self._found_by: dict[str, dict[Key, tuple[str, ...]]] = {}  # by index: a function may say another thing the next time
         self._indexes: dict[str, dict[str, dict[Key, K]]] = {}
 
     def __len__(self) -> int:
@@ -47,14 +48,12 @@ class Cache(Generic[K]):
         return list(self._indexes[index].get(value, {}).values())
 
     def add_index(self, name: str, function: IndexFunction[K]) -> None:
-        """Find objects by one more value, those that are known included. The same name always means the same function, which
-        must not fail."""
+        """Find objects by one more value, those that are known included. The function must not fail."""
         if name not in self._functions:
             self._functions[name] = function
-            index = self._indexes[name] = dict[str, dict[Key, K]]()
+            self._indexes[name], self._found_by[name] = {}, {}
             for key, obj in self._objects.items():
-                for value in function(obj):
-                    index.setdefault(value, {})[key] = obj
+                self._reindex(name, key, obj)
 
     def put(self, obj: K) -> list[Change[K]]:
         """Store what the API says now; the changes that it means, usually one."""
@@ -62,8 +61,8 @@ class Cache(Generic[K]):
         key = Key(metadata.namespace, metadata.name)
         old = self._objects.get(key)
         self._objects[key] = obj
-        if self._functions:
-            self._reindex(key, old, obj)
+        for name in self._functions:
+            self._reindex(name, key, obj)
         if old is None:
             return [Change(key, None, obj)]
         if old.metadata.uid != metadata.uid:
@@ -77,25 +76,24 @@ class Cache(Generic[K]):
         old = self._objects.pop(key, None)
         if old is None:
             return []
-        if self._functions:
-            self._reindex(key, old, None)
+        for name in self._functions:
+            self._reindex(name, key, None)
         same = last is not None and last.metadata.uid == old.metadata.uid
         return [Change(key, last if same else old, None)]
 
-    def _reindex(self, key: Key, old: K | None, new: K | None) -> None:
-        for name, function in self._functions.items():
-            index = self._indexes[name]
-            before = tuple(function(old)) if old is not None else ()
-            after = tuple(function(new)) if new is not None else ()
-            for value in before:
-                if value not in after:
-                    bucket = index[value]
-                    del bucket[key]
-                    if not bucket:
-                        del index[value]
-            if new is not None:
-                for value in after:
-                    index.setdefault(value, {})[key] = new
+    def _reindex(self, name: str, key: Key, obj: K | None) -> None:
+        index, found_by = self._indexes[name], self._found_by[name]
+        after = tuple(dict.fromkeys(self._functions[name](obj))) if obj is not None else ()
+        for value in found_by.pop(key, ()):
+            if value not in after:
+                bucket = index[value]
+                del bucket[key]
+                if not bucket:
+                    del index[value]
+        if obj is not None and after:
+            found_by[key] = after
+            for value in after:
+                index.setdefault(value, {})[key] = obj
 
 
 class Replacement(Generic[K]):

@@ -192,6 +192,17 @@ def test_a_leader_that_stops_cleanly_lets_a_standby_in_at_its_next_look(stage: S
     assert a.task.cancelled()
 
 
+def test_a_candidate_that_is_stopped_while_it_takes_the_lease_gives_it_back(stage: Stage) -> None:
+    """It had written its name and was stopped before it heard so: nobody worked for the whole lease time."""
+    stage.weather.latency_s = 1.0
+    a = stage.add("a")
+    stage.world.run(2.75)  # a look, a creation, and half of the take
+    assert (stage.lease().holder, stage.leader()) == ("a", "")
+    a.process.cancel(a.task)
+    stage.world.run(5)
+    assert stage.lease().holder == ""
+
+
 def test_a_clean_exit_without_a_standby_leaves_the_record_empty(stage: Stage) -> None:
     a = stage.add("a")
     stage.world.run(5)

@@ -85,6 +85,11 @@ class Election:
         """Who held the Lease when we last looked; empty when nobody did."""
         return self._hold.holder
 
+    @property
+    def complaint(self) -> str:
+        """Why the Lease could not be used when we last tried; empty when it could."""
+        return self._hold.complaint
+
     def is_leader(self) -> bool:
         """Whether our work may act at this very moment."""
         return self._is_working and self._hold.is_safe()
@@ -92,7 +97,12 @@ class Election:
     async def lead(self, work: Work) -> None:
         """Do the work whenever we lead, until it ends by itself or we are cancelled; then let the next one in at once."""
         while True:
-            await self._acquire()
+            try:
+                await self._acquire()
+            except asyncio.CancelledError:
+                if self._hold.may_be_ours:
+                    await self._hold.release()
+                raise
             if await self._serve_term(work):
                 return
 

@@ -153,10 +153,11 @@ class LeaseHold:
         self._clock = clock
         self._timing = timing
         self._seen = NEVER_SEEN
+        self.may_be_ours = False  # also while it is being taken: only the answer tells
         self._is_current = False  # whether `_seen` is our own last write, so that no look is needed before the next
         self._renewed_s = 0.0
         self._renewed_at = clock.now()
-        self._complaint = ""
+        self.complaint = ""
 
     @property
     def holder(self) -> str:
@@ -191,7 +192,7 @@ class LeaseHold:
         except Exception as error:  # a bug of ours must not end the election either: it is said, and tried again
             self._complain(error)
             return Standing.UNSURE
-        self._complaint = ""
+        self.complaint = ""
         return standing
 
     async def release(self) -> None:
@@ -218,6 +219,7 @@ class LeaseHold:
                 await self._look()
             step = decide(self._seen, self.identity, self._clock.monotonic(), self._timing)
             if step is Step.WAIT:
+                self.may_be_ours = False
                 return Standing.STANDBY
             with suppress(Conflict, AlreadyExists):
                 await self._carry_out(step)
@@ -248,6 +250,7 @@ class LeaseHold:
 
     async def _write(self, spec: dict[str, Any]) -> None:
         sent_s, sent_at = self._clock.monotonic(), self._clock.now()
+        self.may_be_ours = True
         # Should this fail half-way, the record may or may not be ours: only a look can tell.
         self._is_current = False
         lease = await self._client.patch(Lease, self.key, Merge({"spec": spec}), if_revision=self._seen.revision)
@@ -257,6 +260,7 @@ class LeaseHold:
 
     def _complain(self, error: Exception) -> None:
         self._is_current = False
-        if repr(error) != self._complaint:  # once, not every two seconds of an outage
-            self._complaint = repr(error)
+        because = str(error) or repr(error)
+        if because != self.complaint:  # once, not every two seconds of an outage
+            self.complaint = because
             log.warning("leader election cannot use its Lease, trying on", object=self.key, exc_info=error)

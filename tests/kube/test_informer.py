@@ -19,7 +19,7 @@ from applecart.kube.patch import Merge
 from applecart.kube.transport import Request
 from tests.kube.backends import Backend
 from tests.kube.embedded_api import forget, lose
-from tests.kube.faults import Ends, FaultyTransport, Refused, Says, Slow, always, in_turn
+from tests.kube.faults import Cut, Ends, Fault, FaultyTransport, Refused, Says, Slow, Stalls, always, in_turn
 from tests.virtual_time import elapse
 
 HOUR_S = 3600.0
@@ -238,6 +238,23 @@ async def test_bookmarks_keep_a_quiet_informer_from_listing_again(world: World) 
     assert world.lists_read() == 1
 
 
+@pytest.mark.parametrize("fault", [Stalls(), Ends(), Cut()], ids=["stalls", "ends", "is cut"])
+async def test_a_watch_that_opens_and_tells_nothing_is_trouble(world: World, fault: Fault) -> None:
+    """It counted as well from the moment it opened: ready, zero seconds behind, no line in the log, for an hour."""
+    informer = world.informer()
+    world.network.plan = lambda request: fault if ("watch", "true") in request.query else None
+    async with following(informer):
+        await informer.synced()
+        await world.create("unseen")
+        await elapse(HOUR_S / 2)
+        assert informer.trouble is not None
+        assert informer.behind_s() > HOUR_S / 3
+        world.network.heal()
+        await informer.wait_until(lambda: "unseen" in names(informer))
+        assert informer.trouble is None
+        assert informer.behind_s() == 0
+
+
 async def test_a_server_that_ends_every_watch_at_once_is_not_hammered(world: World) -> None:
     informer = world.informer(tuning=Tuning(relist_s=DAY_S))
 
@@ -341,6 +358,48 @@ async def test_an_index_that_fails_on_an_object_keeps_no_change_from_the_handler
     assert seen == ["a", "poison", "b"]
     assert [obj.name for obj in informer.by_index("v", "x")] == ["a", "b"]
     assert "an index function failed" in caplog.text
+
+
+async def test_two_functions_have_no_index_of_one_name(world: World) -> None:
+    """The second one found by the first one's values, without a word."""
+    informer = world.informer(indexes={"owner": lambda obj: [obj.labels.get("a", "")]})
+    with pytest.raises(ValueError, match="the index 'owner' finds by another function already"):
+        informer.add_index("owner", lambda obj: [obj.labels.get("b", "")])
+
+
+async def test_a_handler_hears_at_once_of_all_that_it_failed_on(world: World) -> None:
+    """A thousand changes of one object left a thousand timers, which went on when it was gone."""
+    calls: list[tuple[str, str]] = []
+    fails = True
+
+    def broken(change: Change[ConfigMap]) -> None:
+        calls.append((change.old.uid if change.old else "", change.new.uid if change.new else ""))
+        if fails:
+            raise ValueError("a bug")
+
+    informer = world.informer()
+    informer.on_change(broken)
+    async with following(informer):
+        first = await world.create("a")
+        for number in range(100):
+            await world.client.patch(ConfigMap, first.key, Merge({"data": {"n": str(number)}}))
+        await informer.wait_until(lambda: [obj.data for obj in informer] == [{"n": "99"}])
+        assert informer.untold_count == 1
+        await world.client.delete(ConfigMap, first.key)
+        await elapse(HOUR_S)
+        assert informer.untold_count == 0  # it never knew of it
+        calls.clear()
+        fails = False
+        first = await world.create("a")
+        await informer.wait_until(lambda: "a" in names(informer))
+        fails = True
+        await world.client.delete(ConfigMap, first.key)
+        await informer.wait_until(lambda: "a" not in names(informer))
+        second = await world.create("a")
+        await informer.wait_until(lambda: "a" in names(informer))
+        fails = False
+        await elapse(HOUR_S)
+    assert calls == [("", first.uid), (first.uid, ""), (first.uid, ""), ("", second.uid)]
 
 
 async def test_a_handler_that_failed_hears_of_the_object_again_as_it_is_by_then(world: World) -> None:

@@ -12,6 +12,7 @@ told again later, so it may hear of a change twice.
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
+from itertools import pairwise
 from typing import Generic, TypeVar
 
 import msgspec
@@ -56,6 +57,13 @@ class Trouble(msgspec.Struct, frozen=True):
     because: str
 
 
+class _Untold(msgspec.Struct, Generic[K]):
+    """What a handler failed on: the object as the handler knows it."""
+
+    old: K | None
+    failures: int = 0
+
+
 class Informer(Generic[K]):
     def __init__(
         self,
@@ -72,12 +80,15 @@ class Informer(Generic[K]):
         self.trouble: Trouble | None = None
         self.revision = ""
         self.namespace = namespace
+        self.labels = labels
+        self.fields = fields
         self._client = client
-        self._labels = labels
-        self._fields = fields
         self._tuning = tuning
         self._cache: Cache[K] = Cache()
         self._handlers: list[Handler[K]] = []
+        self._index_codes: dict[str, object] = {}
+        self._list_handlers: list[Callable[[], None]] = []
+        self._untold: dict[tuple[Handler[K], Key], _Untold[K]] = {}
         self._waiters: list[asyncio.Future[None]] = []
         self._is_synced = False
         self._is_watching = False
@@ -105,6 +116,9 @@ class Informer(Generic[K]):
 
     def add_index(self, name: str, function: IndexFunction[K]) -> None:
         """Find objects by what the function says of them. One that it fails on is found by no value; all else goes on."""
+        code = getattr(function, "__code__", function)
+        if self._index_codes.setdefault(name, code) is not code:
+            raise ValueError(f"{self._what}: the index {name!r} finds by another function already; give this one another name")
 
         def values(obj: K) -> Iterable[str]:
             try:
@@ -118,7 +132,7 @@ class Informer(Generic[K]):
     @property
     def scope(self) -> str:
         """What it follows of its kind, for people; empty when that is all."""
-        parts = (("in", self.namespace), ("labels", self._labels), ("fields", self._fields))
+        parts = (("in", self.namespace), ("labels", self.labels), ("fields", self.fields))
         return " ".join(f"{name} {value}" for name, value in parts if value)
 
     def behind_s(self) -> float:
@@ -166,9 +180,9 @@ class Informer(Generic[K]):
     async def look(self, key: Key | None = None) -> list[K]:
         """What the API itself holds now of what this informer follows: all of it, or the one object of that name, if any."""
         if key is None:
-            return await self._client.list(self.kind, self.namespace, labels=self._labels, fields=self._fields)
-        fields = ",".join(filter(None, (self._fields, f"metadata.name={key.name}")))
-        return await self._client.list(self.kind, key.namespace, labels=self._labels, fields=fields)
+            return await self._client.list(self.kind, self.namespace, labels=self.labels, fields=self.fields)
+        fields = ",".join(filter(None, (self.fields, f"metadata.name={key.name}")))
+        return await self._client.list(self.kind, key.namespace, labels=self.labels, fields=fields)
 
     def on_change(self, handler: Handler[K]) -> None:
         """Call `handler` for every change from now on, beginning with what is already known."""
@@ -180,6 +194,15 @@ class Informer(Generic[K]):
         """Call this handler no more; whether others are left."""
         self._handlers.remove(handler)
         return bool(self._handlers)
+
+    def on_list(self, handler: Callable[[], None]) -> None:
+        """Call `handler` after every whole list: what came and went before it is told by no change."""
+        self._list_handlers.append(handler)
+
+    @property
+    def untold_count(self) -> int:
+        """Changes that a handler failed on and has not heard again."""
+        return len(self._untold)
 
     # Following
 
@@ -213,14 +236,16 @@ class Informer(Generic[K]):
             self.kind,
             begin,
             self.namespace,
-            labels=self._labels,
-            fields=self._fields,
+            labels=self.labels,
+            fields=self.fields,
             page_size=self._tuning.page_size,
         )
         changes = replacement.commit()
         self._is_synced = True
         self._recovered()
         self._publish(changes)
+        for handler in self._list_handlers:
+            handler()
 
     async def _follow(self) -> None:
         """Watch, again and again, until the next relist is due."""
@@ -229,14 +254,17 @@ class Informer(Generic[K]):
         failures = 0
         while (left_s := relist_at - now()) > 0:
             began = now()
+            watch_s = min(self._tuning.watch_s, max(1, int(left_s)))
             try:
-                frames_seen = await self._watch_once(min(self._tuning.watch_s, max(1, int(left_s))))
+                frames_seen = await self._watch_once(watch_s)
             except Expired:
                 raise
             except ApplecartError as error:
                 failures += 1
                 await self._rest(failures, error)
             else:
+                if not frames_seen and now() - began < watch_s / 2:  # one that is well has brought a bookmark by then
+                    self._failed("the API ends watches at once")
                 # A server that ends every watch at once must not turn us into a load generator.
                 hasty = not frames_seen and now() - began < 1.0
                 failures = failures + 1 if hasty else 0
@@ -252,8 +280,8 @@ class Informer(Generic[K]):
                 self.kind,
                 self.revision,
                 self.namespace,
-                labels=self._labels,
-                fields=self._fields,
+                labels=self.labels,
+                fields=self.fields,
                 watch_s=watch_s,
                 idle_s=self._tuning.idle_s,
             )
@@ -261,10 +289,10 @@ class Informer(Generic[K]):
             async for frames in batches:
                 if frames:
                     seen = self._heard = True
+                    self._recovered()  # not before: a watch that opens may be as deaf as the one before
                     self._apply(frames)
                 else:
                     self._is_watching = True
-                    self._recovered()
                     self._wake_waiters()
         return seen
 
@@ -292,20 +320,40 @@ class Informer(Generic[K]):
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _tell(self, handler: Handler[K], change: Change[K], failures: int = 0) -> None:
+    def _tell(self, handler: Handler[K], change: Change[K]) -> None:
+        """One that failed on an object hears of all that happened to it at once, when its time comes."""
+        if (handler, change.key) in self._untold:
+            return
+        if not self._hears(handler, change):
+            self._untold[handler, change.key] = untold = _Untold(change.old)
+            self._tell_later(handler, change.key, untold)
+
+    def _hears(self, handler: Handler[K], change: Change[K]) -> bool:
         try:
             handler(change)
         except (Exception, asyncio.CancelledError):  # the latter is never ours: nothing is awaited here
-            wait_s = TELL_AGAIN.wait_s(failures + 1, self._client.clock.random)
-            again = {"again_in_s": round(wait_s, 1), "failures": failures + 1}
-            log.exception("a change handler failed, telling it again", kind=self._what, object=change.key, **again)
-            asyncio.get_running_loop().call_later(wait_s, self._tell_again, handler, change, failures + 1)
+            log.exception("a change handler failed, telling it again later", kind=self._what, object=change.key)
+            return False
+        return True
 
-    def _tell_again(self, handler: Handler[K], change: Change[K], failures: int) -> None:
+    def _tell_later(self, handler: Handler[K], key: Key, untold: "_Untold[K]") -> None:
+        untold.failures += 1
+        wait_s = TELL_AGAIN.wait_s(untold.failures, self._client.clock.random)
+        asyncio.get_running_loop().call_later(wait_s, self._tell_again, handler, key, untold)
+
+    def _tell_again(self, handler: Handler[K], key: Key, untold: "_Untold[K]") -> None:
         """As it is by now: no list and no event would ever tell a change that only this handler missed."""
-        now = self._cache.get(change.key)
-        if handler in self._handlers and (change.old is not None or now is not None):
-            self._tell(handler, Change(change.key, change.old, now), failures)
+        del self._untold[handler, key]
+        if handler not in self._handlers:
+            return
+        old, now = untold.old, self._cache.get(key)
+        states = [old, None, now] if old and now and old.uid != now.uid else [old, now] if old or now else []
+        for before, after in pairwise(states):
+            if not self._hears(handler, Change(key, before, after)):
+                untold.old = before
+                self._untold[handler, key] = untold
+                self._tell_later(handler, key, untold)
+                return
 
     @property
     def _what(self) -> str:
@@ -318,14 +366,17 @@ class Informer(Generic[K]):
             log.info("the API answers again", kind=self._what, away_s=round(away_s, 1))
             self.trouble = None
 
-    async def _rest(self, failures: int, error: Exception) -> None:
-        """Wait before trying again, as long as the server asked for. The second failure in a row is told, once."""
-        self._is_watching = False
-        now_s = asyncio.get_running_loop().time()
+    def _failed(self, because: str) -> None:
+        """The second failure in a row is told, once."""
         if self._failing_since is None:
-            self._failing_since = now_s
+            self._failing_since = asyncio.get_running_loop().time()
         elif self.trouble is None:
-            self.trouble = Trouble(since=self._failing_since, because=str(error))
-            log.warning("cannot follow the API, keeping what is known", kind=self._what, because=str(error))
+            self.trouble = Trouble(since=self._failing_since, because=because)
+            log.warning("cannot follow the API, keeping what is known", kind=self._what, because=because)
+
+    async def _rest(self, failures: int, error: Exception) -> None:
+        """Wait before trying again, as long as the server asked for."""
+        self._is_watching = False
+        self._failed(str(error))
         asked_s = (error.retry_after_s or 0.0) if isinstance(error, ApiError) else 0.0
         await asyncio.sleep(max(asked_s, self._tuning.pace.wait_s(failures, self._client.clock.random)))

@@ -83,6 +83,8 @@ class Heard:
     def reconciled(self, key: object, outcome: Outcome, took_s: float) -> None:
         self.outcomes.append((key, outcome))
 
+    def stopped(self) -> None: ...
+
     def of(self, key: object) -> list[Outcome]:
         return [outcome for heard, outcome in self.outcomes if heard == key]
 
@@ -305,6 +307,18 @@ async def test_a_reconcile_that_returns_nothing_is_a_failure_not_a_crash(clock: 
         await elapse(0.1)
     assert bench.heard.of("a") == [Outcome.UNEXPECTED]
     assert bench.heard.of("next") == [Outcome.DONE]
+
+
+async def test_a_reconcile_that_returns_nothing_backs_off_like_any_other_failure(clock: Clock) -> None:
+    """It was well for a moment, so it came back at the shortest distance, 4,800 times an hour."""
+
+    async def script(key: str) -> Result:
+        return None  # type: ignore[return-value]
+
+    async with Bench(clock, script).running() as bench:
+        bench.queue.add("a")
+        await elapse(3600)
+    assert len(bench.calls) < 30
 
 
 async def test_stopping_cancels_running_reconciles_and_waits_for_their_cleanup(clock: Clock) -> None:

@@ -23,7 +23,7 @@ from applecart.kube.informer import Informer
 from applecart.kube.manager import Manager
 from applecart.kube.metadata_only import metadata_kind
 from applecart.kube.transport import NotLeading
-from tests.kube.faults import FaultyTransport, Refused, always
+from tests.kube.faults import FaultyTransport, Refused, Says, always
 from tests.kube.objects import config_map
 from tests.kube.test_own_writes import Slowly
 from tests.virtual_time import elapse
@@ -151,6 +151,68 @@ async def test_a_task_that_fails_in_a_part_of_it_is_told_by_what_failed(manager:
         assert manager.not_ready() == told
 
 
+async def test_a_task_that_was_down_when_the_lease_was_lost_is_not_told_as_down_for_ever(
+    running: RunningApi, clock: Clock
+) -> None:
+    network = FaultyTransport(running.transport())
+    manager = Manager(Client(network, clock), lease=LEASE, identity="one")
+    failing = Failing(clock, 0.1, ValueError("a bug"))
+    manager.background("failing", failing.run)
+    async with at_work(manager):
+        await elapse(60)  # its pauses are as long by now
+        assert "failing is down" in (manager.not_ready() or "")
+        network.plan = lambda request: Says(500) if "leases" in request.path else None
+        await elapse(20)
+        assert (manager.not_ready() or "").startswith("nobody knows who holds Lease test/leader: ")
+        failing._lives_s = 10_000.0
+        network.heal()
+        await elapse(60)
+        assert manager.not_ready() is None
+
+
+async def test_a_lease_that_may_not_be_used_is_told_on_the_page(running: RunningApi, clock: Clock) -> None:
+    """A day without any leader, for want of a right: ready, and one line in the log."""
+    network = FaultyTransport(running.transport(), lambda request: Says(403) if "leases" in request.path else None)
+    manager = Manager(Client(network, clock), lease=LEASE, identity="one")
+    async with at_work(manager):
+        await elapse(60)
+        assert "(403)" in (manager.not_ready() or "")
+        network.heal()
+        await elapse(60)
+        assert manager.not_ready() is None
+
+
+async def test_what_cannot_be_had_leaves_nothing_behind(manager: Manager) -> None:
+    """A kind as a whole after its metadata: the second one that asked got an informer that never ran."""
+    whole, part = manager.informer(Pod, "test"), manager.informer(metadata_kind(Pod.resource), "test")
+    async with at_work(manager):
+        await whole.synced()
+        await part.synced()
+    names = [task.name for task in manager.tasks]
+    assert names == ["informer of pods in test", "informer of metadata of pods in test"]
+
+
+async def test_an_informer_of_metadata_goes_on_while_a_controller_reads_it(manager: Manager) -> None:
+    part = manager.informer(metadata_kind(Pod.resource), "test")
+    heard: list[object] = []
+    handler = heard.append
+    part.on_change(handler)
+    manager.controller("reads", failing_reconcile).read_from(part)
+    manager.drop(part, handler)
+    assert part in manager.informers
+
+
+async def test_what_a_reconcile_starts_in_the_background_is_no_part_of_it(manager: Manager) -> None:
+    """Its writes would be refused once that reconcile has ended."""
+    async with at_work(manager):
+        with manager.own_writes().noted():
+            recorder = manager.recorder("late")
+        made = await manager.client.create(config_map("ci", "a"))
+        recorder.event(made, "Normal", "Made", "it was made")
+        await recorder.flushed()
+    assert recorder.dropped == 0
+
+
 async def test_a_task_that_ran_well_for_long_is_started_again_soon(manager: Manager, clock: Clock) -> None:
     failing = Failing(clock, WELL_AFTER_S + 1, ValueError("a bug"))
     manager.background("failing", failing.run)
@@ -193,7 +255,7 @@ async def test_everything_that_the_manager_runs_is_measured(manager: Manager) ->
         await manager.informers[0].following()
         await manager.client.create(config_map("ci", "a", labels={"copied": "yes"}))
         await elapse(5)
-    page = manager.metrics.render().decode()
+        page = manager.metrics.render().decode()
     for series in (
         'applecart_informer_objects{kind="configmaps",scope="in ci labels copied=yes"} 1.0',
         'applecart_informer_behind_seconds{kind="configmaps",scope="in ci labels copied=yes"} 0.0',
@@ -201,7 +263,9 @@ async def test_everything_that_the_manager_runs_is_measured(manager: Manager) ->
         'applecart_wait_count{wait="fails-retry"} 1.0',
         'workqueue_depth{name="copies"} 0.0',
         'workqueue_adds_total{name="copies"} 1.0',
+        'applecart_informer_untold_objects{kind="configmaps",scope="in ci labels copied=yes"} 0.0',
         'applecart_events_total{component="copier",outcome="written"} 1.0',
+        'applecart_events_waiting{component="copier"} 0.0',
         f'applecart_task_restarts_total{{task="{BACKGROUND}"}}',
         f'applecart_wait_count{{wait="{TASK_DOWN}"}}',
     ):

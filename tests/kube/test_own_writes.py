@@ -26,7 +26,7 @@ from applecart.kube.controller import DONE, Controller, Result
 from applecart.kube.errors import NotFound
 from applecart.kube.informer import Informer, Tuning
 from applecart.kube.manager import Manager
-from applecart.kube.own_writes import LOOK_UPS, PATIENCE_S, Behind, OwnWrites, target_of
+from applecart.kube.own_writes import LOOK_UPS, PATIENCE_S, WITHIN_S, Behind, OwnWrites, TooLate, target_of
 from applecart.kube.patch import Merge
 from applecart.kube.transport import READS, Request, Response, Stream, Transport
 from tests.kube.embedded_api import serving
@@ -177,6 +177,7 @@ class Slowly:
 
     def __init__(self, inner: Transport) -> None:
         self.lag_s = 0.0
+        self.call_s = 0.0  # of every call
         self.loses_next = False
         self.sent: list[str] = []
         self._inner = inner
@@ -188,6 +189,7 @@ class Slowly:
             self.loses_next = False
             self._late.append(asyncio.create_task(self._arrive(request)))
             raise Unreachable("connection reset")
+        await asyncio.sleep(self.call_s)
         return await self._inner.send(request)
 
     async def _arrive(self, request: Request) -> None:
@@ -218,10 +220,10 @@ class DelayedStream:
 class Stage:
     """A writer and the informer it decides on."""
 
-    def __init__(self, running: RunningApi, clock: Clock, labels: str = "") -> None:
+    def __init__(self, running: RunningApi, clock: Clock, labels: str = "", fields: str = "") -> None:
         self.wire = Slowly(running.transport())
         self.client = Client(self.wire, clock)
-        self.maps = Informer(self.client, ConfigMap, "ci", labels=labels)
+        self.maps = Informer(self.client, ConfigMap, "ci", labels=labels, fields=fields)
         self.writes = OwnWrites()
         self.writes.read_from(self.maps)
 
@@ -231,8 +233,8 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(running: RunningApi, clock: Clock, labels: str = "") -> AsyncIterator[Stage]:
-    stage = Stage(running, clock, labels)
+async def staged(running: RunningApi, clock: Clock, labels: str = "", fields: str = "") -> AsyncIterator[Stage]:
+    stage = Stage(running, clock, labels, fields)
     task = asyncio.create_task(stage.maps.run())
     await stage.maps.following()
     yield stage
@@ -271,7 +273,7 @@ async def test_a_deletion_that_is_answered_with_the_object_as_it_was_is_seen_too
         await stage.maps.wait_until(lambda: stage.names == ["a"])
         stage.wire.lag_s = 0.5
         await stage.client.delete(ConfigMap, Key("ci", "a"))
-        stage.writes.wrote(Request("DELETE", "/api/v1/namespaces/ci/configmaps/a"), answer)
+        stage.writes.wrote(Request("DELETE", "/api/v1/namespaces/ci/configmaps/a"), answer, None)
         await stage.writes.seen()
         assert stage.names == []
 
@@ -301,7 +303,7 @@ async def test_a_deletion_of_many_is_seen_too(running: RunningApi, clock: Clock)
         assert stage.names == []
 
 
-async def test_a_write_that_no_event_tells_is_looked_up_and_waited_for_no_longer(running: RunningApi, clock: Clock) -> None:
+async def test_a_write_that_no_event_tells_is_waited_for_by_nobody(running: RunningApi, clock: Clock) -> None:
     """Outside the selector nothing comes but a bookmark, once a minute."""
     async with staged(running, clock, labels="pool=mine") as stage:
         with stage.writes.noted():
@@ -311,9 +313,204 @@ async def test_a_write_that_no_event_tells_is_looked_up_and_waited_for_no_longer
         stage.wire.sent.clear()
         began_s = clock.monotonic()
         await stage.writes.seen()
+        assert clock.monotonic() - began_s < PATIENCE_S
+        assert stage.names == ["mine"]
+        assert stage.wire.sent == []
+
+
+async def test_a_write_of_which_nobody_knows_whether_an_event_tells_it_is_looked_up(running: RunningApi, clock: Clock) -> None:
+    """A field selector is the server's to judge; outside of it nothing comes but a bookmark, once a minute."""
+    async with staged(running, clock, fields="metadata.name=mine") as stage:
+        with stage.writes.noted():
+            await stage.client.create(config_map("ci", "mine"))
+            await stage.client.create(config_map("ci", "other"))
+        stage.wire.sent.clear()
+        began_s = clock.monotonic()
+        await stage.writes.seen()
         assert clock.monotonic() - began_s < 2 * PATIENCE_S
         assert stage.names == ["mine"]
         assert stage.wire.sent == ["GET configmaps"]  # of the one alone
+
+
+@pytest.mark.parametrize("takes_back", ["deletion", "label"])
+async def test_what_was_made_and_taken_back_is_not_taken_for_alive_later(
+    running: RunningApi, clock: Clock, takes_back: str
+) -> None:
+    """The API said that it is not there, the cache did not know it yet, and then the event of its creation came: a pool
+    deleted a good Pod because of this ghost."""
+    async with staged(running, clock, labels="pool=mine") as stage:
+        stage.wire.lag_s = 2.5
+        with stage.writes.noted():
+            made = await stage.client.create(config_map("ci", "a", labels=MINE))
+            if takes_back == "deletion":
+                await stage.client.delete(ConfigMap, made.key)
+            else:
+                await stage.client.patch(ConfigMap, made.key, Merge({"metadata": {"labels": {"pool": "other"}}}))
+        await stage.writes.seen()
+        assert stage.names == []
+        await elapse(10)
+        assert stage.names == []
+
+
+async def test_what_came_and_went_while_the_watch_was_away_wakes_whoever_made_it(running: RunningApi, clock: Clock) -> None:
+    """The list equals the cache, so no change is told: the pool had no Pod for a day."""
+    network = FaultyTransport(running.transport())
+    people = Client(running.transport(), clock)
+    manager = Manager(Client(network, clock), tuning=Tuning(watch_s=20))
+    pool = Pool(manager)
+    task = asyncio.create_task(manager.run())
+    await elapse(1)
+    await forget_pods(people)
+    network.plan = lambda request: Says(410) if ("watch", "true") in request.query else None
+    network.sever()
+    pool.controller.queue.add(POOL)
+    while not await people.list(Pod, "test"):
+        await elapse(0.1)
+    await forget_pods(people)
+    network.heal()
+    await elapse(120)
+    assert len(await people.list(Pod, "test")) == REPLICAS
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def forget_pods(people: Client) -> None:
+    for one in await people.list(Pod, "test"):
+        await people.delete(Pod, one.key, grace_s=0)
+
+
+async def test_a_write_that_is_still_on_its_way_is_waited_for(running: RunningApi, clock: Clock) -> None:
+    """One of three that were gathered was refused; the next reconcile began while the others were on the wire."""
+    async with staged(running, clock) as stage:
+        network = FaultyTransport(running.transport(), in_turn([Says(403), Late(3.0)]))
+        client = Client(network, clock)
+        with stage.writes.noted("pool"), pytest.raises(ApplecartError):
+            await asyncio.gather(*(client.create(config_map("ci", name)) for name in ("a", "b")))
+        await stage.writes.seen("another key is not held up")
+        assert clock.monotonic() < 1
+        await stage.writes.seen("pool")
+        assert stage.names == ["b"]
+        assert clock.monotonic() >= 3
+
+
+async def test_a_write_on_its_way_for_long_holds_its_key_up_and_says_so(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        client = Client(FaultyTransport(running.transport(), always(Late(25.0))), clock)
+        with stage.writes.noted():
+            task = asyncio.create_task(client.create(config_map("ci", "a")))
+            await asyncio.sleep(0)
+        with pytest.raises(Behind):
+            await stage.writes.seen()
+        await task
+        await stage.writes.seen()
+
+
+async def test_a_write_that_begins_after_its_reconcile_has_ended_is_refused(running: RunningApi, clock: Clock) -> None:
+    """A task that nobody awaited wrote while the next reconcile decided: twelve Pods for three replicas."""
+    async with staged(running, clock) as stage:
+
+        async def later() -> None:
+            await elapse(1)
+            await stage.client.create(config_map("ci", "a"))
+
+        with stage.writes.noted(POOL):
+            task = asyncio.create_task(later())
+        with pytest.raises(TooLate, match=r"configmaps: not sent, the reconcile of test/pool that began it has ended"):
+            await task
+        assert await stage.client.list(ConfigMap, "ci", labels="") == []
+
+
+async def test_look_ups_that_take_long_come_to_an_end(running: RunningApi, clock: Clock) -> None:
+    """With 1.4 s a call, eight deletions kept a controller from every other reconcile for ever: each try began anew."""
+    async with staged(running, clock) as stage:
+        for number in range(LOOK_UPS):
+            await stage.client.create(config_map("ci", str(number)))
+        await stage.maps.wait_until(lambda: len(stage.names) == LOOK_UPS)
+        with stage.writes.noted():
+            for number in range(LOOK_UPS):
+                await stage.client.delete(ConfigMap, Key("ci", str(number)))
+        stage.wire.call_s = 25.0
+        await stage.writes.seen()
+        assert stage.names == []
+
+
+async def test_look_ups_that_fail_halfway_are_not_done_again(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        network = FaultyTransport(stage.wire, in_turn([None, Says(403)]))
+        maps = Informer(Client(network, clock), ConfigMap, "ci")
+        writes = OwnWrites()
+        writes.read_from(maps)
+        task = asyncio.create_task(maps.run())
+        network.plan = None
+        await maps.following()
+        with writes.noted():
+            for name in ("a", "b"):
+                await stage.client.create(config_map("ci", name))
+                await stage.client.delete(ConfigMap, Key("ci", name))
+        network.plan = in_turn([None, Says(403)])
+        stage.wire.sent.clear()
+        with pytest.raises(ApplecartError):
+            await writes.seen()
+        await writes.seen()
+        assert stage.wire.sent == ["GET configmaps"] * 2  # the refused one was not sent on
+        task.cancel()
+
+
+async def test_a_creation_that_was_lost_long_ago_is_not_sent_again(running: RunningApi, clock: Clock) -> None:
+    """It had arrived, its Pod had run and was removed; an hour later, with the network, the job ran a second time."""
+    async with staged(running, clock) as stage:
+        network = FaultyTransport(running.transport(), in_turn([Lost()]))
+        with stage.writes.noted(), pytest.raises(Unreachable):
+            await Client(network, clock).create(config_map("ci", "a"))
+        await stage.client.delete(ConfigMap, Key("ci", "a"))
+        await elapse(3600)
+        await stage.writes.seen()
+        assert len(network.calls) == 1
+        assert stage.names == []
+
+
+async def test_a_write_that_is_sent_again_is_lost_once_however_often_that_fails(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        network = FaultyTransport(running.transport(), always(Lost()))
+        with stage.writes.noted("pool"), pytest.raises(Unreachable):
+            await Client(network, clock).create(config_map("ci", "a"))
+        for _ in range(3):
+            with stage.writes.noted("pool"), pytest.raises(Behind):
+                await stage.writes.seen("pool")
+        assert len(network.calls) == 4
+
+
+async def test_a_lost_answer_of_one_key_holds_no_other_up_while_it_is_sent_again(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        network = FaultyTransport(running.transport(), in_turn([Lost(), *[Hung()] * 9]))
+        with stage.writes.noted("pool"), pytest.raises(Unreachable):
+            await Client(network, clock).create(config_map("ci", "a"))
+        pool = asyncio.create_task(stage.writes.seen("pool"))
+        await elapse(1)
+        began_s = clock.monotonic()
+        await stage.writes.seen("innocent")
+        assert clock.monotonic() == began_s
+        with pytest.raises(Behind):
+            await pool
+        assert clock.monotonic() < 2 * WITHIN_S
+
+
+async def test_a_binding_by_the_older_path_is_seen_too(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        made = await stage.client.create(pod("ci", "p"))
+        pods = Informer(stage.client, Pod, "ci")
+        stage.writes.read_from(pods)
+        task = asyncio.create_task(pods.run())
+        await pods.following()
+        stage.wire.lag_s = 0.5
+        binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "mac-1"}}
+        with stage.writes.noted():
+            await stage.client.call(Request("POST", "/api/v1/namespaces/ci/bindings", body=msgspec.json.encode(binding)))
+        await stage.writes.seen()
+        bound = pods.get(made.key)
+        assert bound is not None
+        assert bound.spec.node_name == "mac-1"
+        task.cancel()
 
 
 @pytest.mark.parametrize(("count", "look_ups"), [(LOOK_UPS, LOOK_UPS), (LOOK_UPS + 1, 1)])
@@ -477,7 +674,7 @@ async def test_an_older_answer_that_comes_later_does_not_hide_the_newer_write(ru
         await elapse(0.6)  # so that each has an event of its own
         newer = await stage.client.call(msgspec.structs.replace(request, body=b'{"data":{"x":"2"}}'))
         for answer in (newer, older):
-            stage.writes.wrote(request, answer)
+            stage.writes.wrote(request, answer, None)
         await stage.writes.seen()
         assert [obj.data for obj in stage.maps] == [{"x": "2"}]
 

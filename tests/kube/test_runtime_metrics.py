@@ -9,7 +9,7 @@ from applecart.clock import Clock
 from applecart.embedded.server.server import RunningApi
 from applecart.errors import Transient
 from applecart.kube.client import Client
-from applecart.kube.controller import DONE, WAIT, Controller, Result, again_in
+from applecart.kube.controller import DONE, WAIT, Controller, Outcome, Result, again_in
 from applecart.kube.manager import Manager
 from applecart.kube.runtime_metrics import ControllerMetrics, ElectionMetrics, RecorderMetrics, measured_queue
 from applecart.kube.workqueue import WorkQueue
@@ -85,6 +85,44 @@ async def test_a_controller_exports_every_outcome_and_the_age_of_what_waits(cloc
     assert value(metrics, "applecart_wait_count", wait="hosts-event") == 0
     task.cancel()
     await asyncio.wait({task})
+
+
+async def test_the_age_of_a_key_goes_on_from_attempt_to_attempt(clock: Clock) -> None:
+    """A key that could do nothing for a day, with a hiccup every ten minutes, never showed more than ten minutes."""
+    metrics = Metrics()
+    observer = ControllerMetrics(metrics, "hosts", Ages(clock, metrics))
+    for outcome in (Outcome.WAIT, Outcome.TRANSIENT, Outcome.WAIT, Outcome.CONFLICT) * 3:
+        observer.reconciled("mac", outcome, 0.0)
+        await elapse(600)
+    assert value(metrics, "applecart_wait_oldest_seconds", wait="hosts-retry") == 7200
+    assert value(metrics, "applecart_wait_count", wait="hosts-event") == 0
+    observer.reconciled("mac", Outcome.DONE, 0.0)
+    observer.reconciled("mac", Outcome.WAIT, 0.0)
+    assert value(metrics, "applecart_wait_oldest_seconds", wait="hosts-event") == 0
+
+
+async def test_where_nobody_works_nothing_waits(clock: Clock) -> None:
+    """A standby exported the age of what another process had done long ago."""
+    metrics = Metrics()
+    queue: WorkQueue[str] = measured_queue("hosts", clock, metrics)
+
+    async def fails(key: str) -> Result:
+        raise Transient("down")
+
+    controller = Controller("hosts", fails, queue, clock, observer=ControllerMetrics(metrics, "hosts", Ages(clock, metrics)))
+    queue.add("before it ever worked")
+    await elapse(100)
+    ages = [("workqueue_oldest_waiting_seconds", {"name": "hosts"}), ("applecart_wait_oldest_seconds", {"wait": "hosts-retry"})]
+    assert value(metrics, *ages[0][:1], **ages[0][1]) == 0
+    for _ in range(2):
+        task = asyncio.create_task(controller.run())
+        await elapse(50)
+        assert value(metrics, "applecart_wait_oldest_seconds", wait="hosts-retry") == 50
+        task.cancel()
+        await asyncio.wait({task})
+        queue.add("afterwards")
+        await elapse(1000)
+        assert [value(metrics, name, **labels) for name, labels in ages] == [0, 0]
 
 
 def test_an_election_exports_who_leads_and_how_often_it_changed() -> None:

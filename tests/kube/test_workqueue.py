@@ -116,15 +116,6 @@ async def test_keys_come_out_in_the_order_they_went_in(queue: WorkQueue[str]) ->
     assert await taken(queue, 3) == ["c", "a", "b"]
 
 
-async def test_a_higher_priority_comes_first_and_raising_one_moves_the_key(queue: WorkQueue[str]) -> None:
-    for key in ("a", "b", "c"):
-        queue.add(key)
-    queue.add("urgent", priority=5)
-    queue.add("c", priority=1)
-    queue.add("urgent", priority=-3)  # a lower wish does not take back a higher one
-    assert await taken(queue, 4) == ["urgent", "c", "a", "b"]
-
-
 async def test_a_key_added_many_times_while_it_waits_is_worked_once(queue: WorkQueue[str]) -> None:
     for _ in range(5):
         queue.add("a")
@@ -299,7 +290,7 @@ def test_every_wish_is_worked_on_after_it_was_made_and_soon_after_it_is_due_and_
         tasks = [asyncio.create_task(work()) for _ in range(workers)]
         for verb, key, number in program:
             if verb == "add":
-                queue.add(key, number)
+                queue.add(key)
                 wishes.append((key, loop.time(), loop.time()))
             elif verb == "after":
                 queue.add_after(key, number)

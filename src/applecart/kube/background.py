@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
+from contextvars import Context
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -122,7 +123,8 @@ class Background:
     def _start(self, group: asyncio.TaskGroup, task: Task) -> None:
         if self._restarts is not None:
             self._restarts.of(task.name)  # from the start, so that an alert sees the first one
-        task.running = group.create_task(self._keep_running(task), name=task.name)
+        # In a context of its own: what it writes is no part of the reconcile that happened to start it.
+        task.running = group.create_task(self._keep_running(task), name=task.name, context=Context())
 
     async def _keep_running(self, task: Task) -> None:
         failures = 0
@@ -146,9 +148,11 @@ class Background:
             task.down_because = _told(problem) if problem is not None else "it ended by itself"
             about = log.bind(task=task.name, failures=failures, again_in_s=round(wait_s, 1))
             about.error("a background task ended, starting it again", exc_info=problem)
-            with self._ages.during(TASK_DOWN, task.name) if self._ages else nullcontext():
-                await asyncio.sleep(wait_s)
-            task.down_because = ""
+            try:
+                with self._ages.during(TASK_DOWN, task.name) if self._ages else nullcontext():
+                    await asyncio.sleep(wait_s)
+            finally:
+                task.down_because = ""
 
 
 def _told(problem: Exception) -> str:

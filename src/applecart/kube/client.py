@@ -7,7 +7,7 @@ retries (I13); `applecart.kube.backoff` decides which failures are worth one.
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
@@ -34,7 +34,9 @@ _encode = msgspec.json.Encoder().encode
 
 
 class WriteRecorder(Protocol):
-    """Hears what became of every write of a reconcile."""
+    """Hears what becomes of every write of a reconcile."""
+
+    def writing(self, request: Request) -> AbstractContextManager[None]: ...
 
     def wrote(self, request: Request, response: Response) -> None: ...
 
@@ -198,15 +200,16 @@ class Client:
         if recorder is None:
             return await self._attempt(request, repeatable, _Attempts())
         attempts = _Attempts()
-        try:
-            response = await self._attempt(request, repeatable, attempts)
-        except BaseException:
-            # Also one that was refused in the end may have been carried out by an attempt before.
-            if attempts.under_way or not all(map(surely_did_nothing, attempts.failures)):
-                recorder.lost(self, request)
-            raise
-        recorder.wrote(request, response)
-        return response
+        with recorder.writing(request):
+            try:
+                response = await self._attempt(request, repeatable, attempts)
+            except BaseException:
+                # Also one that was refused in the end may have been carried out by an attempt before.
+                if attempts.under_way or not all(map(surely_did_nothing, attempts.failures)):
+                    recorder.lost(self, request)
+                raise
+            recorder.wrote(request, response)
+            return response
 
     async def _attempt(self, request: Request, repeatable: bool, attempts: "_Attempts") -> Response:
         loop = asyncio.get_running_loop()

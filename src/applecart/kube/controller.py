@@ -101,9 +101,11 @@ class Overrun(DeadlineExceeded):
 
 
 class ControllerObserver(Protocol):
-    """Hears how every reconcile ended, for metrics."""
+    """Hears how every reconcile ended, and when the controller did, for metrics."""
 
     def reconciled(self, key: object, outcome: Outcome, took_s: float) -> None: ...
+
+    def stopped(self) -> None: ...
 
 
 class Controller(Generic[H]):
@@ -131,7 +133,10 @@ class Controller(Generic[H]):
         self._deadline_s = deadline_s
         self._longest_wait_s = longest_wait_s
         self._observer = observer
+        queue.end_work()  # until `run`
         self.own_writes = own_writes
+        if own_writes is not None:
+            own_writes.wake = queue.add
         self._sources: list[Informer[Any]] = []
         self._texts_shown: OrderedDict[str, None] = OrderedDict()
 
@@ -143,7 +148,6 @@ class Controller(Generic[H]):
         keys_of: Callable[[K], Iterable[H]] | None = None,
         when: Callable[[Change[K]], bool] | None = None,
         ends_backoff: Callable[[Change[K]], bool] = beyond_status,
-        priority: int = 0,
     ) -> None:
         """Queue a key for every change: the object's own, or those that `key_of` or `keys_of` derive from it.
 
@@ -157,7 +161,7 @@ class Controller(Generic[H]):
             if when is None or when(change):
                 states = [state for state in (change.old, change.new) if state is not None]
                 for key in dict.fromkeys(key for state in states for key in derived(state)):
-                    self.queue.add(key, priority, ends_backoff=ends_backoff(change))
+                    self.queue.add(key, ends_backoff=ends_backoff(change))
 
         informer.on_change(on_change)
         self.read_from(informer)
@@ -172,9 +176,15 @@ class Controller(Generic[H]):
         """Work until cancelled; running reconciles have ended when this returns."""
         for informer in self._sources:
             await informer.synced()
-        async with asyncio.TaskGroup() as group:
-            for number in range(self._workers):
-                group.create_task(self._work(), name=f"{self.name}-{number}")
+        self.queue.begin_work()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number in range(self._workers):
+                    group.create_task(self._work(), name=f"{self.name}-{number}")
+        finally:
+            self.queue.end_work()
+            if self._observer:
+                self._observer.stopped()
 
     async def _work(self) -> None:
         while not is_being_cancelled():  # a reconcile may have swallowed the cancellation that was meant for us
@@ -194,8 +204,8 @@ class Controller(Generic[H]):
         """Reconcile once and queue what follows from the end of it. Raises only when we are being stopped."""
         try:
             result = await self._reconcile_in_time(key)
-            self.queue.forget(key)
             self._plan_next_look(key, result)
+            self.queue.forget(key)
             return result.outcome
         except Exception as error:
             return self._failed(key, error)

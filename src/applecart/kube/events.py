@@ -194,6 +194,10 @@ class Recorder:
         self._idle.clear()
         self._wake.set()
 
+    @property
+    def waiting_count(self) -> int:
+        return len(self._notes)
+
     async def run(self) -> None:
         """Write until cancelled."""
         while True:

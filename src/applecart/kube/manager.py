@@ -56,10 +56,10 @@ class Manager:
         self._own_writes: list[OwnWrites] = []
         self._followers = Background(self.clock, self.metrics, self.ages)  # informers: they run whoever leads
         self._workers = Background(self.clock, self.metrics, self.ages)
-        self._elects = lease is not None
+        self._election: Election | None = None
         if lease is not None:
             observer = ElectionMetrics(self.metrics, str(lease))
-            election = Election(client, lease, identity, self.clock, observer=observer)
+            self._election = election = Election(client, lease, identity, self.clock, observer=observer)
             self.client = Client(FencedTransport(client.transport, election.is_leader), self.clock)
             self._followers.add(f"election on {lease}", lambda: election.lead(self._lead))
 
@@ -80,9 +80,9 @@ class Manager:
         if informer is None:
             reader = MetadataClient.of(self._reader) if issubclass(kind, PartialObject) else self._reader
             informer = Informer(reader, kind, namespace, labels=labels, fields=fields, tuning=self._tuning)
+            self._followers.add(_name_of(informer), informer.run)
             self._informers[scope] = informer
             InformerMetrics(self.metrics).follow(informer)
-            self._followers.add(_name_of(informer), informer.run)
         for name, function in (indexes or {}).items():
             informer.add_index(name, function)
         return informer
@@ -95,7 +95,8 @@ class Manager:
 
     def drop(self, informer: Informer[K], handler: Handler[K]) -> None:
         """This handler hears no more of it; one of metadata ends when nobody listens. For kinds that come and go."""
-        if informer.off_change(handler) or not issubclass(informer.kind, PartialObject):
+        is_heard = informer.off_change(handler) or any(own_writes.reads(informer) for own_writes in self._own_writes)
+        if is_heard or not issubclass(informer.kind, PartialObject):
             return
         scope = next(scope for scope, known in self._informers.items() if known is informer)
         del self._informers[scope]
@@ -105,7 +106,9 @@ class Manager:
     def recorder(self, component: str) -> Recorder:
         """Writes Events in the name of this component."""
         if component not in self._recorders:
-            recorder = Recorder(self.client, component, self.clock, observer=RecorderMetrics(self.metrics, component))
+            observer = RecorderMetrics(self.metrics, component)
+            recorder = Recorder(self.client, component, self.clock, observer=observer)
+            observer.follow(recorder)
             self._recorders[component] = recorder
             self.background(f"events of {component}", recorder.run)
         return self._recorders[component]
@@ -155,7 +158,7 @@ class Manager:
         """Everything, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._followers.run())
-            if not self._elects:
+            if self._election is None:
                 group.create_task(self._workers.run())
 
     async def _lead(self) -> None:
@@ -169,6 +172,8 @@ class Manager:
         """A sentence when a cache is not known to be up to date or a task is down, for the readiness page."""
         if down := self._followers.down() or self._workers.down():
             return down
+        if self._election is not None and self._election.complaint:
+            return f"nobody knows who holds Lease {self._election.key}: {self._election.complaint}"
         for informer in self._informers.values():
             if informer.trouble is not None:
                 return f"{_name_of(informer)}: {informer.trouble.because}"
@@ -181,13 +186,10 @@ class Manager:
         return [*self._followers.tasks, *self._workers.tasks]
 
     @property
-    def recorders(self) -> list[str]:
-        return list(self._recorders)
-
-    @property
     def informers(self) -> list[Informer[Any]]:
         return list(self._informers.values())
 
 
 def _name_of(informer: Informer[Any]) -> str:
-    return " ".join(filter(None, ("informer of", informer.kind.resource.label, informer.scope)))
+    part = "metadata of" if issubclass(informer.kind, PartialObject) else ""
+    return " ".join(filter(None, ("informer of", part, informer.kind.resource.label, informer.scope)))

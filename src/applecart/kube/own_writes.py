@@ -3,36 +3,46 @@
 While a reconcile runs, every write of any client is noted here (`applecart.kube.client` finds the record by a context variable,
 so no write can forget it). Before the next one begins, the informers that the controller reads must show those writes. How
 that is known: an answer that holds an object has its revision, and the informer must reach it; what has none (a deletion, a
-binding) and what no event will ever tell (a write outside an informer's selector) is looked up at the API, by name and in the
+binding) and what no event may tell (a write at the edge of an informer's selector) is looked up at the API, by name and in the
 informer's own scope, and the cache must then say the same. A write whose answer was lost is first sent again until the API
 says yes or no: its name or its precondition makes the second one harmless, and a late arrival of the first as well.
 
-Never guesses, never expires: when the informers do not catch up in time the key fails with `Behind` and is tried again later.
-docs/designs/0004-runtime.md argues why.
+A write belongs to the reconcile that began it: one that is still on its way is waited for, and one that begins after its
+reconcile has ended is refused. What came and went behind a watch that was away wakes its key again. When the informers do not
+catch up in time the key fails with `Behind` and is tried again later. docs/designs/0004-runtime.md argues why.
 """
 
 import asyncio
-from collections.abc import Hashable, Iterator, Mapping, Set
-from contextlib import contextmanager
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import count
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import msgspec
 
 from applecart.api.meta import Key, Object
-from applecart.errors import ApplecartError, Transient
+from applecart.errors import ApplecartError, Permanent, Transient
 from applecart.kube.client import RECORDER, Client, surely_did_nothing
 from applecart.kube.informer import Informer, NotInTime
+from applecart.kube.label_selector import selects
 from applecart.kube.transport import Request, Response
 
 WITHIN_S = 10.0  # a watch that works is milliseconds behind; one that does not is the informer's to repair
 PATIENCE_S = 1.0  # before the API is asked why an event does not come: usually because it never will
 LOOK_UPS = 8  # single ones; above that one list of the whole scope costs less
 WHOLE = Key("", "")  # every object of an informer's scope
+# A server gives a request up after a minute. One that is older came or never will, and is not what is wanted any more.
+SENT_AGAIN_S = 60.0
 
 
 class Behind(Transient):
     """The informers do not show yet what this controller wrote: nothing is decided on them."""
+
+
+class TooLate(Permanent):
+    """A write that began after its reconcile had ended: the next one may have decided already."""
 
 
 class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
@@ -40,6 +50,7 @@ class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
     uid: str = ""
     resource_version: str = ""
     deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
     finalizers: tuple[str, ...] | None = None
 
     @property
@@ -55,45 +66,78 @@ class _Preconditions(msgspec.Struct, frozen=True):
 class _Body(msgspec.Struct, frozen=True):
     """Of a request or an answer only what places it."""
 
+    kind: str = ""
     metadata: _Metadata = _Metadata()
     preconditions: _Preconditions = _Preconditions()
+
+
+class _Written(NamedTuple):
+    """What we wrote to one object."""
+
+    position: int  # of the last write
+    told_at: int  # of the last one that is sure to be told by an event; 0 if none is
+    by: Hashable  # whose reconcile wrote last
 
 
 class _Follower:
     """An informer, and what it must show."""
 
-    def __init__(self, informer: Informer[Any]) -> None:
+    def __init__(self, informer: Informer[Any], wake: Callable[[Hashable], None]) -> None:
         self.informer = informer
-        self.positions: dict[Key, int] = {}  # by object, the place of our last write to it
-        self.unsure: set[Key] = set()  # written, at a place that nobody told
+        self._wake = wake
+        self._written: dict[Key, _Written] = {}
+        self._unsure: dict[Key, int] = {}  # written at a place that nobody told; numbered, so that a newer one is not lost
+        self._numbers = count()
+        informer.on_list(self._listed)
 
-    def note(self, key: Key, revision: str) -> None:
-        if self.informer.namespace not in ("", key.namespace):
+    def note(self, key: Key, told: _Body, revision: str, by: Hashable) -> None:
+        informer = self.informer
+        if informer.namespace not in ("", key.namespace):
             return
-        if revision.isdigit():
-            self.positions[key] = max(int(revision), self.positions.get(key, 0))
-        else:
-            self.unsure.add(key if key.name else WHOLE)
+        if not revision.isdigit():
+            self.doubt(key if key.name else WHOLE)
+            return
+        before = self._written.get(key, _Written(0, 0, None))
+        is_object = told.kind == informer.kind.resource.kind  # a scale has no labels
+        is_selected = selects(informer.labels, told.metadata.labels or {})
+        if is_object and not is_selected and not before.position and informer.get(key) is None:
+            return  # out of sight before and after
+        position = max(int(revision), before.position)
+        is_told = is_object and is_selected and not informer.fields
+        self._written[key] = _Written(position, max(int(revision), before.told_at) if is_told else before.told_at, by)
+
+    def doubt(self, key: Key) -> None:
+        self._unsure[key] = next(self._numbers)
 
     async def catch_up(self) -> None:
-        unsure, self.unsure = self.unsure, set()  # what is written while we wait is for the next one
-        try:
-            await self._see(dict(self.positions), unsure)
-        except BaseException:
-            self.unsure |= unsure
-            raise
+        """What is written while we wait is for the next one; what was seen when we fail need not be looked for again."""
+        informer, written = self.informer, dict(self._written)
+        told_at = max((one.told_at for one in written.values()), default=0)
+        if informer.position < told_at:
+            await informer.wait_until(lambda: informer.position >= told_at, WITHIN_S)
+        last = max((one.position for one in written.values()), default=0)
+        if informer.position < last:
+            with suppress(NotInTime):
+                await informer.wait_until(lambda: informer.position >= last, PATIENCE_S)
+        for key, one in written.items():
+            if informer.position < one.position:
+                self.doubt(key)
+        await self._settle_doubts()
+        self._written = {key: one for key, one in self._written.items() if written.get(key) != one}
 
-    async def _see(self, positions: Mapping[Key, int], unsure: Set[Key]) -> None:
-        goal = max(positions.values(), default=0)
-        informer = self.informer
-        if informer.position < goal:
-            try:
-                await informer.wait_until(lambda: informer.position >= goal, PATIENCE_S)
-            except NotInTime:
-                unsure = unsure | {key for key, position in positions.items() if position > informer.position}
-        for key in (WHOLE,) if len(unsure) > LOOK_UPS or WHOLE in unsure else sorted(unsure):
+    async def _settle_doubts(self) -> None:
+        doubts = dict(self._unsure)
+        for key in (WHOLE,) if len(doubts) > LOOK_UPS or WHOLE in doubts else sorted(doubts):
             await self._until_equal(key)
-        self.positions = {key: position for key, position in self.positions.items() if positions.get(key) != position}
+            for settled in doubts if key == WHOLE else (key,):
+                if self._unsure.get(settled) == doubts[settled]:
+                    del self._unsure[settled]
+
+    def _listed(self) -> None:
+        """What came and went before the list began is told by no event: whoever made it must look again."""
+        for key, one in self._written.items():
+            if one.position <= self.informer.position and self.informer.get(key) is None:
+                self._wake(one.by)
 
     async def _until_equal(self, key: Key) -> None:
         """Wait until the cache shows what the API holds now of this object, or of all in the informer's scope."""
@@ -111,22 +155,29 @@ class OwnWrites:
     """Of one controller, for all of its keys."""
 
     def __init__(self) -> None:
+        self.wake: Callable[[Any], None] = lambda key: None  # look at this key again
         self._followers: list[_Follower] = []
-        self._lost: dict[Hashable, list[tuple[Client, Request]]] = {}  # by the key that was worked on
+        self._under_way: defaultdict[Hashable, set[asyncio.Future[None]]] = defaultdict(set)  # by the key that was worked on
+        self._lost: dict[Hashable, list[_Lost]] = {}  # by the key that was worked on
         self._turn = asyncio.Lock()
 
     def read_from(self, informer: Informer[Any]) -> None:
         """The controller decides on this informer."""
-        if all(follower.informer is not informer for follower in self._followers):
-            self._followers.append(_Follower(informer))
+        if not self.reads(informer):
+            self._followers.append(_Follower(informer, lambda key: self.wake(key)))
+
+    def reads(self, informer: Informer[Any]) -> bool:
+        return any(follower.informer is informer for follower in self._followers)
 
     @contextmanager
     def noted(self, key: Hashable = None) -> Iterator[None]:
         """What is written in the block is a write of ours, made for this key."""
-        token = RECORDER.set(_Recorder(self, key))
+        recorder = _Recorder(self, key)
+        token = RECORDER.set(recorder)
         try:
             yield
         finally:
+            recorder.is_over = True
             RECORDER.reset(token)
 
     def is_in_doubt(self, key: Hashable) -> bool:
@@ -141,33 +192,48 @@ class OwnWrites:
         """Another process may have decided until now: what it wrote must be seen as well."""
         self._lost.clear()
         for follower in self._followers:
-            follower.unsure.add(WHOLE)
+            follower.doubt(WHOLE)
 
     async def seen(self, key: Hashable = None) -> None:
         """Wait until the informers show our writes. Raises `Behind`, or why the API could not be asked."""
         try:
-            async with asyncio.timeout(WITHIN_S), self._turn:
-                while lost := self._lost.get(key):
-                    await self._send_again(*lost[0])
-                    del lost[0]
-                self._lost.pop(key, None)
+            if strays := self._under_way.get(key):
+                async with asyncio.timeout(WITHIN_S):
+                    await asyncio.wait(set(strays))
+            while lost := self._lost.get(key):
+                await self._settle(lost[0])
+                del lost[0]
+            self._lost.pop(key, None)
+            async with asyncio.timeout(WITHIN_S):
+                await self._turn.acquire()
+            try:
                 for follower in self._followers:
                     await follower.catch_up()
+            finally:
+                self._turn.release()
         except (TimeoutError, NotInTime):
             raise Behind(f"what was written before is not seen after {WITHIN_S:g} s; nothing is decided until it is") from None
 
-    async def _send_again(self, client: Client, request: Request) -> None:
-        if _is_harmless_twice(request):
+    async def _settle(self, lost: "_Lost") -> None:
+        """Learn what became of a write; nothing of this is a write of the reconcile around it."""
+        client, request, sent_s = lost
+        if _is_harmless_twice(request) and client.clock.monotonic() - sent_s < SENT_AGAIN_S:
+            token = RECORDER.set(None)
             try:
-                await client.call(request, repeatable=False)
+                async with asyncio.timeout(WITHIN_S):
+                    await client.call(request, repeatable=False)
             except ApplecartError as error:
                 if not surely_did_nothing(error):
                     raise Behind(f"{request}: whether this was done is not known yet ({error})") from error
-        self.wrote(request, None)
+            finally:
+                RECORDER.reset(token)
+        self.wrote(request, None, None)
 
-    def wrote(self, request: Request, response: Response | None) -> None:
+    def wrote(self, request: Request, response: Response | None, by: Hashable) -> None:
         """Carried out; `response` is None when its answer is not known."""
         label, key = target_of(request.path)
+        if label == "bindings":  # the older path of a Pod's binding
+            label, key = "pods", Key(key.namespace, _body(request.body).metadata.name)
         followers = [follower for follower in self._followers if follower.informer.kind.resource.label == label]
         if not followers:
             return
@@ -177,21 +243,54 @@ class OwnWrites:
         if not key.name:
             key = Key(key.namespace, told.metadata.name or _name_created(request))
         for follower in followers:
-            follower.note(key, revision)
+            follower.note(key, told, revision, by)
+
+    def began(self, key: Hashable) -> "asyncio.Future[None]":
+        """A write is on its way, until this is done."""
+        under_way = self._under_way[key]
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        under_way.add(ended)
+
+        def forget(_: object) -> None:
+            under_way.discard(ended)
+            if not under_way and self._under_way.get(key) is under_way:
+                del self._under_way[key]
+
+        ended.add_done_callback(forget)
+        return ended
 
     def lost(self, key: Hashable, client: Client, request: Request) -> None:
-        self._lost.setdefault(key, []).append((client, request))
+        self._lost.setdefault(key, []).append(_Lost(client, request, client.clock.monotonic()))
+
+
+class _Lost(NamedTuple):
+    """A write whose answer nobody got."""
+
+    client: Client
+    request: Request
+    sent_s: float
 
 
 class _Recorder:
     """What the client sees of it during one reconcile."""
 
     def __init__(self, writes: OwnWrites, key: Hashable) -> None:
+        self.is_over = False
         self._writes = writes
         self._key = key
 
+    @contextmanager
+    def writing(self, request: Request) -> Iterator[None]:
+        if self.is_over:
+            raise TooLate(f"{request}: not sent, the reconcile of {self._key} that began it has ended; it must await its tasks")
+        ended = self._writes.began(self._key)
+        try:
+            yield
+        finally:
+            ended.set_result(None)
+
     def wrote(self, request: Request, response: Response) -> None:
-        self._writes.wrote(request, response)
+        self._writes.wrote(request, response, self._key)
 
     def lost(self, client: Client, request: Request) -> None:
         self._writes.lost(self._key, client, request)

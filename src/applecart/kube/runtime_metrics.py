@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from applecart.clock import Clock
 from applecart.kube.backoff import Failure, FailureBackoffs
 from applecart.kube.controller import Outcome
+from applecart.kube.events import Recorder
 from applecart.kube.informer import Informer
 from applecart.kube.workqueue import WorkQueue
 from applecart.observe.ages import Ages
@@ -22,17 +23,20 @@ class InformerMetrics:
     def __init__(self, metrics: Metrics) -> None:
         labels = ["kind", "scope"]
         self._objects = metrics.gauge("applecart_informer_objects", "Objects in memory.", labels)
-        help = "Since when the API cannot be followed, 0 if it can."
+        help = "For how long the API is not known to be followed, 0 if it is."
         self._behind = metrics.gauge("applecart_informer_behind_seconds", help, labels)
+        help = "Objects of whose changes a handler has not heard, because it failed on them."
+        self._untold = metrics.gauge("applecart_informer_untold_objects", help, labels)
 
     def follow(self, informer: Informer[Any]) -> None:
         """Export what the informer looks like at the moment somebody reads."""
         where = (informer.kind.resource.label, informer.scope)
         self._objects.of(*where).set_function(informer.__len__)
         self._behind.of(*where).set_function(informer.behind_s)
+        self._untold.of(*where).set_function(lambda: informer.untold_count)
 
     def forget(self, informer: Informer[Any]) -> None:
-        for gauge in (self._objects, self._behind):
+        for gauge in (self._objects, self._behind, self._untold):
             gauge.forget(informer.kind.resource.label, informer.scope)
 
 
@@ -74,23 +78,28 @@ class ControllerMetrics:
     def __init__(self, metrics: Metrics, name: str, ages: Ages | None = None) -> None:
         self._name = name
         self._ages = ages
+        self._for_event, self._for_retry = f"{name}-event", f"{name}-retry"
         self._total = metrics.counter("controller_runtime_reconcile_total", "Reconciles.", ["controller", "result"])
         self._time = metrics.histogram("controller_runtime_reconcile_time_seconds", "Their time.", ["controller"]).of(name)
 
     def reconciled(self, key: Hashable, outcome: Outcome, took_s: float) -> None:
         self._total.of(self._name, outcome).inc()
         self._time.observe(took_s)
-        if self._ages:
-            is_well = outcome in (Outcome.DONE, Outcome.WAIT, Outcome.AGAIN)
-            self._mark(self._ages, f"{self._name}-event", key, waits=outcome is Outcome.WAIT)
-            self._mark(self._ages, f"{self._name}-retry", key, waits=not is_well)
-
-    @staticmethod
-    def _mark(ages: Ages, wait: str, key: Hashable, *, waits: bool) -> None:
-        if waits:
-            ages.waiting(wait, key)
+        if self._ages is None:
+            return
+        if outcome in (Outcome.DONE, Outcome.AGAIN):
+            self._ages.done(self._for_event, key)
+            self._ages.done(self._for_retry, key)
+        elif outcome is Outcome.WAIT:  # a failure meanwhile is no new beginning, nor is a wait between two failures
+            self._ages.waiting(self._for_event, key, instead_of=self._for_retry)
         else:
-            ages.done(wait, key)
+            self._ages.waiting(self._for_retry, key, instead_of=self._for_event)
+
+    def stopped(self) -> None:
+        """Here nothing waits any more; elsewhere it may."""
+        if self._ages is not None:
+            self._ages.clear(self._for_event)
+            self._ages.clear(self._for_retry)
 
 
 class ElectionMetrics:
@@ -108,8 +117,12 @@ class ElectionMetrics:
 class RecorderMetrics:
     def __init__(self, metrics: Metrics, component: str) -> None:
         self._component = component
+        self._waiting = metrics.gauge("applecart_events_waiting", "Events that are not written yet.", ["component"])
         self._events = metrics.counter("applecart_events_total", "Events written, limited, dropped.", ["component", "outcome"])
         self._events.of(component, "dropped")  # from the start, so that an alert sees the first one
+
+    def follow(self, recorder: Recorder) -> None:
+        self._waiting.of(self._component).set_function(lambda: recorder.waiting_count)
 
     def recorded(self, outcome: str) -> None:
         self._events.of(self._component, outcome).inc()

@@ -3,8 +3,6 @@
 A key that is added while it waits is worked once; one that is added while it is worked on is worked again afterwards, so no
 change is missed and no two workers meet on one object. Delayed keys share a single timer, set for the earliest of them. The
 queue never runs work and never logs: `applecart.kube.controller` does.
-
-Higher priorities come first, always: a priority above 0 is for the few keys a person waits for, not for the bulk.
 """
 
 import asyncio
@@ -101,12 +99,11 @@ class WorkQueue(Generic[H]):
         self._clock = clock
         self._backoffs = backoffs
         self._observer = observer
-        self._ready: KeyedHeap[H] = KeyedHeap()  # by -priority
-        self._ready_since: dict[H, float] = {}
+        self._is_worked = True
+        self._ready: dict[H, float] = {}  # since when; the first one is next
         self._delayed: KeyedHeap[H] = KeyedHeap()  # by the time they are due
-        self._priority_when_due: dict[H, int] = {}
         self._running: dict[H, float] = {}  # since when
-        self._again: dict[H, tuple[int, float]] = {}  # added while running: priority, and since when it waits
+        self._again: dict[H, float] = {}  # added while running, and waits since then
         self._failures: dict[H, int] = {}
         self._backing_off: set[H] = set()  # delayed because they failed
         self._unless_failed: set[H] = set()  # wanted again while running, but not if that work fails
@@ -116,7 +113,7 @@ class WorkQueue(Generic[H]):
 
     # Asking for work
 
-    def add(self, key: H, priority: int = 0, *, ends_backoff: bool = True) -> None:
+    def add(self, key: H, *, ends_backoff: bool = True) -> None:
         """Work on the key as soon as a worker is free; a delay it still had is over.
 
         Without `ends_backoff` a key that failed keeps its distance. That is for changes a reconcile may have caused itself: a
@@ -131,18 +128,17 @@ class WorkQueue(Generic[H]):
             self._unless_failed.add(key)
         elif ends_backoff:
             self._unless_failed.discard(key)
-        self._make_ready(key, priority)
+        self._make_ready(key)
 
-    def add_after(self, key: H, delay_s: float, priority: int = 0) -> None:
+    def add_after(self, key: H, delay_s: float) -> None:
         """Work on the key in so many seconds, or earlier when something else asks for it."""
         if delay_s <= 0:
-            self.add(key, priority)
+            self.add(key)
             return
         if key in self._ready or key in self._again:
             return  # earlier wins
         due = self._clock.monotonic() + delay_s
         known = self._delayed.order_of(key)
-        self._priority_when_due[key] = max(priority, self._priority_when_due.get(key, priority))
         if known is None or due < known:
             self._delayed.put(key, due)
             self._set_timer()
@@ -168,6 +164,15 @@ class WorkQueue(Generic[H]):
 
     # Working
 
+    def begin_work(self) -> None:
+        """Somebody works on the keys from now on; what waited for nobody begins to wait now."""
+        self._is_worked = True
+        self._ready = dict.fromkeys(self._ready, self._clock.monotonic())
+
+    def end_work(self) -> None:
+        """Nobody does: in a standby nothing waits."""
+        self._is_worked = False
+
     async def get(self) -> H:
         """The next key, which is then this worker's alone until `done`."""
         while not self._ready:
@@ -182,10 +187,10 @@ class WorkQueue(Generic[H]):
                 else:
                     self._wake_getter()  # we were woken for a key and leave without it: the next in line takes it
                 raise
-        key = self._ready.pop()
+        key = next(iter(self._ready))
         now = self._clock.monotonic()
         self._running[key] = now
-        waited_s = now - self._ready_since.pop(key)
+        waited_s = now - self._ready.pop(key)
         if self._observer:
             self._observer.started(waited_s)
         return key
@@ -196,9 +201,8 @@ class WorkQueue(Generic[H]):
         if self._observer:
             self._observer.finished(worked_s)
         self._unless_failed.discard(key)
-        if again := self._again.pop(key, None):
-            priority, since = again
-            self._make_ready(key, priority, since)
+        if (since := self._again.pop(key, None)) is not None:
+            self._make_ready(key, since)
 
     # Looking
 
@@ -216,32 +220,25 @@ class WorkQueue(Generic[H]):
 
     def oldest_waiting_s(self) -> float:
         """How long the longest waiting ready key has waited; 0 when none does."""
-        since = [*self._ready_since.values(), *(since for _, since in self._again.values())]
-        return self._clock.monotonic() - min(since) if since else 0.0
+        since = [*self._ready.values(), *self._again.values()]
+        return self._clock.monotonic() - min(since) if since and self._is_worked else 0.0
 
     def longest_running_s(self) -> float:
         return self._clock.monotonic() - min(self._running.values()) if self._running else 0.0
 
     # Inside
 
-    def _make_ready(self, key: H, priority: int, since: float | None = None) -> None:
+    def _make_ready(self, key: H, since: float | None = None) -> None:
         since = self._clock.monotonic() if since is None else since
         if key in self._running:
-            known_priority, known_since = self._again.get(key, (priority, since))
-            self._again[key] = (max(priority, known_priority), known_since)
-            return
-        known_order = self._ready.order_of(key)
-        if known_order is None:
-            self._ready_since[key] = since
-            self._ready.put(key, -priority)
+            self._again.setdefault(key, since)
+        elif key not in self._ready:
+            self._ready[key] = since
             self._wake_getter()
-        elif -priority < known_order:
-            self._ready.put(key, -priority)
 
     def _forget_delay(self, key: H) -> None:
         self._delayed.discard(key)
         self._backing_off.discard(key)
-        self._priority_when_due.pop(key, None)
         # The timer stays: if it was for this key, it fires once for nothing and is set for the next.
 
     def _set_timer(self) -> None:
@@ -261,7 +258,7 @@ class WorkQueue(Generic[H]):
         while (due := self._delayed.first_order()) is not None and due <= now:
             key = self._delayed.pop()
             self._backing_off.discard(key)
-            self._make_ready(key, self._priority_when_due.pop(key, 0))
+            self._make_ready(key)
         self._set_timer()
 
     def _wake_getter(self) -> None:

@@ -50,10 +50,16 @@ class Ages:
         self._untracked = metrics.counter(f"{name}_untracked", "Waits that were not tracked, too many at once.", ["wait"])
         metrics.add_collector(self)
 
-    def waiting(self, wait: str, key: Hashable, since: datetime | None = None) -> None:
-        """It waits, since the given instant or since now. Saying so again changes nothing unless `since` is another."""
+    def waiting(self, wait: str, key: Hashable, since: datetime | None = None, *, instead_of: str = "") -> None:
+        """It waits, since the given instant or since now. Saying so again changes nothing unless `since` is another.
+
+        What it waited for until now it waits for no longer, and its age goes on (`instead_of`).
+        """
         tracked = self._waits.setdefault(wait, {})
-        known = tracked.get(key)
+        before = self._waits.setdefault(instead_of, {}).pop(key, None) if instead_of else None
+        known = tracked.get(key, before)
+        if before is not None and key not in tracked:
+            tracked[key] = before
         if known is not None and since in (None, known.since):
             return
         if known is None and len(tracked) >= MOST_TRACKED:
@@ -65,6 +71,10 @@ class Ages:
     def done(self, wait: str, key: Hashable) -> None:
         """It waits no longer; harmless when it never did."""
         self._waits.setdefault(wait, {}).pop(key, None)
+
+    def clear(self, wait: str) -> None:
+        """Nobody waits for this here any more."""
+        self._waits[wait] = {}
 
     def gone(self, key: Hashable) -> None:
         """The object does not exist any more, so it waits for nothing."""

@@ -95,7 +95,7 @@ async def test_whatever_runs_is_measured(clock: Clock, keys: TokenKeys) -> None:
             assert f'controller_runtime_reconcile_time_seconds_count{{controller="{name}"}}' in page
         for task in manager.tasks:
             assert f'applecart_task_restarts_total{{task="{task.name}"}} 0.0' in page
-        for component in manager.recorders:
+        for component in manager._recorders:
             assert f'applecart_events_total{{component="{component}",outcome="dropped"}} 0.0' in page
         working.cancel()
         await asyncio.gather(working, return_exceptions=True)

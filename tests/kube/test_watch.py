@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from applecart.api.core import ConfigMap
+from applecart.api.runners import RunnerPool
 from applecart.kube.codec import Frame, Garbled
 from applecart.kube.errors import Expired
 from applecart.kube.watch import FrameReader
@@ -96,6 +97,15 @@ def test_a_bookmark_may_repeat_the_last_revision() -> None:
     frames = lines.feed(line(5) + line(5, "BOOKMARK"))
     assert [frame.type for frame in frames] == ["MODIFIED", "BOOKMARK"]
     assert lines.error is None
+
+
+def test_a_bookmark_of_a_kind_that_requires_a_spec_has_none() -> None:
+    """Every watch of RunnerPools and definitions ended at each bookmark, once a minute, and /readyz was red meanwhile."""
+    lines = FrameReader(RunnerPool, "1", "GET /apis/tuist.dev/v1alpha1/runnerpools")
+    assert revisions(lines.feed(line(5, "BOOKMARK", name="", namespace=""))) == ["5"]
+    assert lines.error is None
+    assert lines.feed(b'{"type":"BOOKMARK","object":{"metadata":7}}\n') == []
+    assert isinstance(lines.error, Garbled)
 
 
 def test_revisions_that_are_no_numbers_have_no_order() -> None:

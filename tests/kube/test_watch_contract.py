@@ -5,6 +5,7 @@ from contextlib import aclosing
 
 import pytest
 
+from applecart.api.apiextensions import CustomResourceDefinition
 from applecart.api.core import ConfigMap
 from applecart.api.events import Event
 from applecart.api.meta import Key
@@ -115,6 +116,14 @@ async def test_a_quiet_watch_gets_a_bookmark_before_the_server_ends_it(api: Back
         if int(frames[-1].object.revision) >= int(other.revision):
             return
     pytest.fail("no bookmark was beyond what the selector hid")
+
+
+async def test_a_quiet_watch_of_a_kind_that_requires_a_spec_gets_its_bookmark(api: Backend) -> None:
+    revision = await current_revision(api)
+    none = watch(api.client, CustomResourceDefinition, revision, fields="metadata.name=none", watch_s=4)
+    async with aclosing(none) as batches:
+        frames = [frame async for batch in batches for frame in batch]
+    assert {frame.type for frame in frames} == {"BOOKMARK"}
 
 
 async def test_a_watch_resumed_from_its_last_revision_misses_and_repeats_nothing(api: Backend) -> None:

@@ -14,7 +14,7 @@ import msgspec
 from applecart.api.meta import Object
 from applecart.errors import ApplecartError, Transient
 from applecart.kube.client import Client, selector_query
-from applecart.kube.codec import Frame, Garbled, frame_decoder
+from applecart.kube.codec import Decoder, Frame, Garbled, frame_decoder
 from applecart.kube.errors import Status, error_from_status
 from applecart.kube.paths import collection_path
 from applecart.kube.transport import Request
@@ -126,14 +126,14 @@ class FrameReader:
             raise Garbled(f"{self._call}: the stream ended inside an event")
 
     def _read_again(self, line: bytes) -> Frame[Any]:
-        """A line that is no plain event: an ERROR frame, an object with nulls, or garbage."""
+        """A line that is no plain event: an ERROR frame, a bookmark, which lacks what its kind requires, nulls, or garbage."""
         try:
-            is_error = _type_decoder.decode(line).type == "ERROR"
+            type_ = _type_decoder.decode(line).type
         except msgspec.MsgspecError as error:
             raise Garbled(f"{self._call}: an event cannot be read: {error}") from None
-        if is_error:
+        if type_ == "ERROR":
             raise self._refusal(line)
-        return self._decoder.decode(line)
+        return (_bookmark_decoder if type_ == "BOOKMARK" else self._decoder).decode(line)
 
     def _refusal(self, line: bytes) -> ApplecartError:
         """An ERROR frame holds a Status instead of an object."""
@@ -153,6 +153,7 @@ class _ErrorFrame(msgspec.Struct, frozen=True):
 
 _type_decoder = msgspec.json.Decoder(_TypeFrame)
 _error_decoder = msgspec.json.Decoder(_ErrorFrame)
+_bookmark_decoder: Decoder[Frame[Any]] = Decoder(Frame[Object], "bookmark")
 
 
 def _position(revision: str) -> int:

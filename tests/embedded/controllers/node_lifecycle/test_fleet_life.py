@@ -21,6 +21,7 @@ from tests.virtual_time import elapse
 
 HOSTS = ("mac-1", "mac-2", "mac-3")
 SHIFT_S = 2000.0
+STILL_SILENT_S = 35.0  # with a hung call (5 s) and the pause after it (5 s) still less than the grace of 50 s
 LONG_S = 500.0  # in which whoever would be lost is lost and evicted: 55 s and 300 s
 TAINTED = {("unreachable", "NoSchedule"), ("unreachable", "NoExecute")}
 
@@ -108,7 +109,7 @@ async def test_an_api_that_nobody_can_reach_evicts_nobody(world: World, fault: F
         network.sever() if is_cut else network.freeze()
     await elapse(away_s)
     world.controllers.heal()  # after its backoff the controller is back first: the hosts are still silent
-    await elapse(45)
+    await elapse(STILL_SILENT_S)
     world.agents.heal()
     await elapse(LONG_S)
     assert nobody_leaves(world.fleet)
@@ -204,7 +205,7 @@ async def test_a_restart_of_everything_gives_a_fresh_grace_to_hosts_that_are_slo
     await elapse(900)
     await world.start_api()
     world.start_controller()
-    await elapse(45)
+    await elapse(STILL_SILENT_S)
     world.agents.heal()
     await elapse(LONG_S)
     assert nobody_leaves(world.fleet)

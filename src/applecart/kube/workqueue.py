@@ -7,7 +7,7 @@ queue never runs work and never logs: `applecart.kube.controller` does.
 
 import asyncio
 import heapq
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
 from typing import Generic, Protocol, TypeVar
@@ -100,7 +100,8 @@ class WorkQueue(Generic[H]):
         self._backoffs = backoffs
         self._observer = observer
         self._is_worked = True
-        self._ready: dict[H, float] = {}  # since when; the first one is next
+        # Since when; the first one is next. A dict would look through all that went before it, every time.
+        self._ready: OrderedDict[H, float] = OrderedDict()
         self._delayed: KeyedHeap[H] = KeyedHeap()  # by the time they are due
         self._running: dict[H, float] = {}  # since when
         self._again: dict[H, float] = {}  # added while running, and waits since then
@@ -167,7 +168,7 @@ class WorkQueue(Generic[H]):
     def begin_work(self) -> None:
         """Somebody works on the keys from now on; what waited for nobody begins to wait now."""
         self._is_worked = True
-        self._ready = dict.fromkeys(self._ready, self._clock.monotonic())
+        self._ready = OrderedDict.fromkeys(self._ready, self._clock.monotonic())
 
     def end_work(self) -> None:
         """Nobody does: in a standby nothing waits."""

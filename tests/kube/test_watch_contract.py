@@ -1,20 +1,20 @@
 """Watching, on every API server: order, selectors, bookmarks, the server's timeout, and revisions that are too old."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 import pytest
 
-from applecart.api.apiextensions import CustomResourceDefinition
 from applecart.api.core import ConfigMap
 from applecart.api.events import Event
 from applecart.api.meta import Key
+from applecart.api.runners import RunnerPool
 from applecart.kube.codec import Frame
 from applecart.kube.errors import Expired
 from applecart.kube.patch import Merge
 from applecart.kube.watch import watch
 from tests.kube.backends import ANCIENT_REVISION, Backend
-from tests.kube.objects import config_map
+from tests.kube.objects import config_map, runner_pool
 
 Frames = AsyncGenerator[list[Frame[ConfigMap]], None]
 
@@ -104,26 +104,24 @@ async def test_removing_the_last_finalizer_of_an_object_that_is_going_is_its_del
         assert told(await take(batches, 2)) == [("MODIFIED", "a"), ("DELETED", "a")]
 
 
-async def test_a_quiet_watch_gets_a_bookmark_before_the_server_ends_it(api: Backend) -> None:
+@pytest.mark.usefixtures("pools")
+@pytest.mark.parametrize("make", [config_map, runner_pool])  # one whose kind requires a spec, which no bookmark has
+async def test_a_quiet_watch_gets_a_bookmark_before_the_server_ends_it(
+    api: Backend, make: Callable[[str, str], ConfigMap | RunnerPool]
+) -> None:
     """It is beyond what the selector hid, so that resuming there needs no event of others."""
-    created = await api.client.create(config_map(api.namespace, "a", labels={"pool": "one"}))
+    created = await api.client.create(make(api.namespace, "a"))
+    fields = "metadata.name=a"
     for watch_s in (4, 16, 64):  # a busy machine may take longer for the other object than the bookmark waits
-        async with watching(api, created.revision, labels="pool=one", watch_s=watch_s) as batches:
+        quiet = watch(api.client, type(created), created.revision, api.namespace, fields=fields, watch_s=watch_s)
+        async with aclosing(quiet) as batches:
             assert await anext(batches) == []
-            other = await api.client.create(config_map(api.namespace, f"b{watch_s}", labels={"pool": "two"}))
+            other = await api.client.create(make(api.namespace, f"b{watch_s}"))
             frames = [frame async for batch in batches for frame in batch]
         assert {frame.type for frame in frames} == {"BOOKMARK"}
         if int(frames[-1].object.revision) >= int(other.revision):
             return
     pytest.fail("no bookmark was beyond what the selector hid")
-
-
-async def test_a_quiet_watch_of_a_kind_that_requires_a_spec_gets_its_bookmark(api: Backend) -> None:
-    revision = await current_revision(api)
-    none = watch(api.client, CustomResourceDefinition, revision, fields="metadata.name=none", watch_s=4)
-    async with aclosing(none) as batches:
-        frames = [frame async for batch in batches for frame in batch]
-    assert {frame.type for frame in frames} == {"BOOKMARK"}
 
 
 async def test_a_watch_resumed_from_its_last_revision_misses_and_repeats_nothing(api: Backend) -> None:

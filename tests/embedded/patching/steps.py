@@ -18,6 +18,7 @@ from applecart.embedded.patching.merge import merge
 from applecart.embedded.patching.strategic import strategic_merge
 from applecart.embedded.patching.values import copied
 from applecart.embedded.refusals import Refusal
+from applecart.embedded.server.writing import read_patch
 from applecart.embedded.shape import Shape
 from tests.embedded.patching.real_api import RealApi
 from tests.embedded.patching.shapes import CONFIG_MAP, DEPLOYMENT, GROUP, NODE, POD, PROBE
@@ -155,10 +156,14 @@ def _written(subject: Subject, live: dict[str, Any] | None, step: Step) -> dict[
 def _changed(subject: Subject, live: dict[str, Any] | None, step: Step) -> Any:
     if live is None or step.how == "create":
         return copied(step.body)
+
+    def patch() -> Any:
+        return read_patch(MEDIA_TYPES[step.how], msgspec.json.encode(step.body))
+
     ways: dict[str, Callable[[], Any]] = {
-        "merge": lambda: merge(copied(live), step.body),
-        "strategic": lambda: strategic_merge(copied(live), step.body, subject.shape),
-        "json": lambda: apply_json_patch(copied(live), step.body),
+        "merge": lambda: merge(copied(live), patch()),
+        "strategic": lambda: strategic_merge(copied(live), patch(), subject.shape),
+        "json": lambda: apply_json_patch(copied(live), patch()),
         "put": lambda: _with_identity(copied(step.body), live),
     }
     return ways[step.how]()

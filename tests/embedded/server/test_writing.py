@@ -2,11 +2,9 @@
 
 import pytest
 
-from applecart.embedded.kinds.builtin import builtin_kinds
 from applecart.embedded.refusals import Refusal
-from applecart.embedded.server.writing import MERGE_PATCH, STRATEGIC_PATCH, patcher
+from applecart.embedded.server.writing import MERGE_PATCH, STRATEGIC_PATCH, read_patch
 
-CONFIG_MAPS = next(kind for kind in builtin_kinds() if kind.resource.plural == "configmaps")
 NO_OBJECT = "json: cannot unmarshal {} into Go value of type map[string]interface {{}}"
 
 
@@ -22,5 +20,5 @@ NO_OBJECT = "json: cannot unmarshal {} into Go value of type map[string]interfac
 )
 def test_a_patch_that_is_no_object_is_refused(given: str, body: bytes, text: str) -> None:
     with pytest.raises(Refusal) as refused:
-        patcher(given, body, CONFIG_MAPS, "Ignore")
+        read_patch(given, body)
     assert (refused.value.code, refused.value.message) == (400, text)

@@ -60,8 +60,8 @@ def refuse_unknown_type(kind: Kind, content_type: str) -> str:
     return given
 
 
-def patcher(given: str, body: bytes, kind: Kind, validation: str) -> tuple[Callable[[Document], Document], Repeated]:
-    """What a patch other than apply makes of an object, and what the patch says twice, given what it made."""
+def read_patch(given: str, body: bytes) -> Any:
+    """A JSON patch as it is; the others are objects."""
     about = "" if given == STRATEGIC_PATCH else "error decoding patch: "
     try:
         patch: Any = syntax.parse_json(body)
@@ -72,6 +72,12 @@ def patcher(given: str, body: bytes, kind: Kind, validation: str) -> tuple[Calla
     if given != JSON_PATCH and not isinstance(patch, dict):
         wrong = f"cannot unmarshal {json_type(patch)} into Go value of type map[string]interface {{}}"
         raise bad_request(f"{about}json: {wrong}")
+    return patch
+
+
+def patcher(given: str, body: bytes, kind: Kind, validation: str) -> tuple[Callable[[Document], Document], Repeated]:
+    """What a patch other than apply makes of an object, and what the patch says twice, given what it made."""
+    patch = read_patch(given, body)
 
     def change(document: Document) -> Document:
         if given == JSON_PATCH:

@@ -9,7 +9,7 @@ import pytest
 from msgspec import Meta, Struct, field
 
 from applecart.api.schema import Rule, described, list_map, structural_schema
-from applecart.api.structural import violations
+from applecart.embedded.schema.versions import schema_part_errors
 
 
 class Colour(enum.Enum):
@@ -78,7 +78,7 @@ def schema_of(type_: Any, *, default: Any = msgspec.NODEFAULT) -> dict[str, Any]
 )
 def test_a_type_has_this_schema(type_: Any, expected: dict[str, Any]) -> None:
     assert schema_of(type_) == expected
-    assert violations({"type": "object", "properties": {"value": schema_of(type_)}}) == []
+    assert schema_part_errors({"type": "object", "properties": {"value": schema_of(type_)}}, "schema", False) == []
 
 
 def test_a_field_that_may_be_left_out_is_not_nullable() -> None:
@@ -136,7 +136,7 @@ def test_rules_are_written_beside_the_field_and_on_the_object() -> None:
 def test_a_list_map_names_its_keys() -> None:
     schema = schema_of(Annotated[tuple[Undocumented, ...], described("Things.", **list_map("value"))])
     assert (schema["x-kubernetes-list-type"], schema["x-kubernetes-list-map-keys"]) == ("map", ["value"])
-    assert violations({"type": "object", "properties": {"value": schema}}) == []
+    assert schema_part_errors({"type": "object", "properties": {"value": schema}}, "schema", False) == []
 
 
 def test_a_description_of_the_field_wins_over_the_docstring_of_its_type() -> None:

@@ -3,8 +3,6 @@
 Types give the shape. Everything else the API server must know of a field (limits, defaults, descriptions, CEL rules) is said
 with `described`, which the decoder ignores on purpose: an object that was stored before a limit existed must still be read.
 For the same reason a struct's default is only what absence decodes to; a default the server fills in is `described`.
-
-`structural.py` checks the result against the rules a schema must keep.
 """
 
 from collections.abc import Callable, Sequence

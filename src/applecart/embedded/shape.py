@@ -30,7 +30,6 @@ class Shape:
     is_atomic: bool = False  # of a map or struct: owned as a whole
     merges: bool = False  # strategic merge patch: a list whose items are merged instead of replaced
     merge_key: str = ""  # strategic merge patch: what identifies an item; "" for lists of primitives
-    retains_keys: bool = False  # strategic merge patch: `$retainKeys` is honoured (a union)
     is_replaced: bool = False  # strategic merge patch: a struct that is set as a whole (the selector of a disruption budget)
 
     @property

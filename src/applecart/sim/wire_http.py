@@ -5,7 +5,6 @@ from http import HTTPStatus
 
 import msgspec
 
-LONGEST_HEAD_BYTES = 1 << 16
 HOP_HEADERS = ("connection", "host", "keep-alive", "proxy-connection")
 REASONS = {
     409: "Conflict",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from applecart.cli.up.options import Options, chosen_api, frees_stuck_pods, mac_count, make_data_folder
+from applecart.cli.up.options import Options, chosen_api, frees_stuck_pods, mac_count, refuse_unwritable
 from applecart.errors import BadInput
 
 
@@ -99,4 +99,4 @@ def test_stuck_pods_are_freed_where_our_controllers_may_run(api: str, controller
 def test_a_data_folder_that_cannot_be_written_is_a_sentence(below: str, tmp_path: Path) -> None:
     (tmp_path / "a-file").touch()
     with pytest.raises(BadInput, match=r"--data .*a-file.* cannot be written .*; name another folder"):
-        make_data_folder(tmp_path / below)
+        refuse_unwritable(tmp_path / below)

@@ -1,6 +1,6 @@
 """The list of built-in kinds: complete, consistent, and with behaviour where the handlers ask for it."""
 
-from applecart.embedded.kinds.builtin import VIRTUAL_KINDS, builtin_kinds
+from applecart.embedded.kinds.builtin import VIRTUAL_RESOURCES, builtin_kinds
 from applecart.embedded.kinds.strategy import Strategy
 from tests.embedded.kinds.documents import created
 from tests.embedded.kinds.kind_cases import new_event
@@ -59,8 +59,11 @@ def test_both_views_of_events_are_one_store() -> None:
 
 
 def test_questions_are_never_stored() -> None:
-    assert not {resource.label for resource in VIRTUAL_KINDS} & ENTRIES.keys()
-    assert {resource.plural for resource in VIRTUAL_KINDS if resource.namespaced} == {"bindings", "localsubjectaccessreviews"}
+    assert not {resource.label for resource in VIRTUAL_RESOURCES} & ENTRIES.keys()
+    assert {resource.plural for resource in VIRTUAL_RESOURCES if resource.namespaced} == {
+        "bindings",
+        "localsubjectaccessreviews",
+    }
 
 
 def test_fields_are_those_that_are_named() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from applecart.api.quantity import parse_quantity
 from applecart.embedded.kinds.binding import bind, validate_binding
-from applecart.embedded.kinds.builtin import VIRTUAL_KINDS, builtin_kinds
+from applecart.embedded.kinds.builtin import VIRTUAL_RESOURCES, builtin_kinds
 from applecart.embedded.kinds.pod import PodStrategy
 from applecart.embedded.refusals import Refusal
 from tests.embedded.kinds import kind_cases, pod_cases
@@ -181,7 +181,7 @@ def bound(obj: dict[str, Any], binding: dict[str, Any]) -> tuple[dict[str, Any],
 def test_the_kinds_are_listed_as_a_real_server_lists_them(api: Api) -> None:
     """Names, verbs and subresources; the real server has more of both, which nobody needs here."""
     listed: dict[tuple[str, str], dict[str, Any]] = {}
-    served = [entry.resource for entry in builtin_kinds()] + list(VIRTUAL_KINDS)
+    served = [entry.resource for entry in builtin_kinds()] + list(VIRTUAL_RESOURCES)
     for version in {resource.api_version for resource in served}:
         _code, answer = api.call("GET", f"/apis/{version}" if "/" in version else f"/api/{version}")
         listed |= {(version, one["name"]): one for one in answer["resources"]}
@@ -196,6 +196,6 @@ def test_the_kinds_are_listed_as_a_real_server_lists_them(api: Api) -> None:
             below = listed[resource.api_version, f"{resource.plural}/{sub.name}"]
             assert (below["kind"], tuple(below["verbs"])) == (sub.kind, sub.verbs)
             assert (below.get("group", ""), below.get("version", "")) == (sub.group, sub.version)
-    for resource in VIRTUAL_KINDS:
+    for resource in VIRTUAL_RESOURCES:
         real = listed[resource.api_version, resource.plural]
         assert (real["kind"], real["namespaced"], real["verbs"]) == (resource.kind, resource.namespaced, ["create"])

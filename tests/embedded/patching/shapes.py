@@ -105,7 +105,6 @@ POD = struct(
             key_defaults={"name": ""},
             merges=True,
             merge_key="name",
-            retains_keys=True,
         ),
         tolerations=atomic(TOLERATION),
         nodeSelector=map_of(is_atomic=True),
@@ -138,7 +137,6 @@ DEPLOYMENT = struct(
         strategy=Shape(
             "struct",
             lambda: {"type": SCALAR, "rollingUpdate": struct("maxSurge", "maxUnavailable")},
-            retains_keys=True,
         ),
         template=struct(metadata=METADATA, spec=POD.fields["spec"]),
     ),

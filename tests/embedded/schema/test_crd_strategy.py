@@ -14,11 +14,14 @@ from applecart.embedded.schema import crd_strategy as crd_strategy_module
 from applecart.embedded.schema.crd_strategy import (
     APPROVAL,
     BUILT_IN,
+    IN_PROGRESS,
     MOST_OF_A_DEFINITION,
     TOO_COSTLY,
     CrdStrategy,
     TakenNames,
+    begin_leaving,
     is_established,
+    say_leaving,
     status_with_names,
     taken_names,
 )
@@ -42,6 +45,14 @@ def test_free_names_are_accepted_and_establish_the_definition() -> None:
     status = status_with_names(crd(categories=["all"]), TakenNames(), NOW)
     assert status["acceptedNames"] == {**NAMES, "categories": ["all"]}
     assert is_established({"status": status})
+
+
+def test_a_definition_has_been_leaving_since_its_deletion_however_far_that_has_come() -> None:
+    leaving = {**crd(), "status": status_with_names(crd(), TakenNames(), NOW)}
+    begin_leaving(leaving, NOW)
+    say_leaving(leaving, *IN_PROGRESS, NOW + timedelta(hours=1))
+    assert conditions(leaving["status"])["Terminating"] == ("True", "InstanceDeletionInProgress")
+    assert [one["lastTransitionTime"] for one in leaving["status"]["conditions"]] == ["2026-11-16T12:00:00Z"] * 3
 
 
 @pytest.mark.parametrize(

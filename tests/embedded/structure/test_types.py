@@ -103,14 +103,6 @@ def test_ports_may_leave_out_their_protocol() -> None:
     assert shape("spec.ports", "Service").list_keys == ("port", "protocol")
 
 
-def test_volumes_are_unions_that_retain_keys() -> None:
-    volumes = shape("spec.volumes")
-    assert volumes.retains_keys
-    assert volumes.element is not None
-    assert volumes.element.retains_keys
-    assert not shape("spec.containers").retains_keys
-
-
 def test_selectors_are_owned_as_a_whole() -> None:
     assert shape("spec.nodeSelector").is_atomic
     assert shape("spec.selector", "Service").is_atomic

@@ -98,7 +98,7 @@ AGGREGATED = "g=apidiscovery.k8s.io;as=APIGroupDiscoveryList"
         (f"{PROTOBUF},{JSON}", Negotiated()),
         (f"{PROTOBUF}, */*", Negotiated()),
         (f"{JSON};q=0.5,{YAML}", Negotiated(YAML)),
-        (f"{JSON};pretty=1", Negotiated(is_pretty=True)),
+        (f"{JSON};pretty=1", Negotiated()),
         (f"{JSON};stream=watch", Negotiated()),
         (KUBECTL_GET, Negotiated(shape="table")),
         (f"{YAML};as=Table;{META}", Negotiated(YAML, "table")),

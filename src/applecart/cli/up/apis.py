@@ -17,7 +17,7 @@ import msgspec
 
 from applecart.api.meta import Key
 from applecart.cli.background import Work
-from applecart.cli.up.options import BINARIES, EMBEDDED, Options, make_data_folder
+from applecart.cli.up.options import BINARIES, EMBEDDED, Options, refuse_unwritable
 from applecart.clock import Clock
 from applecart.embedded.auth.user import User
 from applecart.embedded.binaries.cluster import API_SERVER, ETCD, RealCluster
@@ -39,7 +39,7 @@ class AgentAccess(msgspec.Struct, frozen=True):
     authority: Authority  # signs what agents serve with, and what the API shows them
 
 
-class RunningApi(msgspec.Struct, frozen=True):
+class StartedApi(msgspec.Struct, frozen=True):
     """An API that answers."""
 
     client: Client
@@ -53,11 +53,11 @@ class RunningApi(msgspec.Struct, frozen=True):
     ready: Mapping[str, Check] = {}  # what runs in it, where that is in this process
 
 
-Start = Callable[[Options, Clock], AbstractAsyncContextManager[RunningApi]]
+Start = Callable[[Options, Clock], AbstractAsyncContextManager[StartedApi]]
 
 
 @asynccontextmanager
-async def running_api(chosen: str, options: Options, clock: Clock, metrics: Metrics) -> AsyncIterator[RunningApi]:
+async def started_api(chosen: str, options: Options, clock: Clock, metrics: Metrics) -> AsyncIterator[StartedApi]:
     apis: dict[str, Start] = {EMBEDDED: partial(_embedded, metrics=metrics), BINARIES: _binaries}
     async with apis.get(chosen, _external)(options, clock) as running:
         try:
@@ -67,7 +67,7 @@ async def running_api(chosen: str, options: Options, clock: Clock, metrics: Metr
 
 
 @asynccontextmanager
-async def _embedded(options: Options, clock: Clock, metrics: Metrics) -> AsyncIterator[RunningApi]:
+async def _embedded(options: Options, clock: Clock, metrics: Metrics) -> AsyncIterator[StartedApi]:
     from applecart.cli.api.notices import watch_size
     from applecart.cli.api.start import ends_with_its_disk
     from applecart.embedded.server.core import Settings
@@ -88,14 +88,14 @@ async def _embedded(options: Options, clock: Clock, metrics: Metrics) -> AsyncIt
         agents = AgentAccess(lambda _, user: Client(server.running.transport(user), clock), server.authority)
         kubeconfig = server.folder.admin_kubeconfig
         ready = {"api": server.running.core.background.down}
-        yield RunningApi(client, server.url, kubeconfig, add_controllers=add, work=(disk, size), agents=agents, ready=ready)
+        yield StartedApi(client, server.url, kubeconfig, add_controllers=add, work=(disk, size), agents=agents, ready=ready)
 
 
 @asynccontextmanager
-async def _binaries(options: Options, clock: Clock) -> AsyncIterator[RunningApi]:
+async def _binaries(options: Options, clock: Clock) -> AsyncIterator[StartedApi]:
     assert options.binaries is not None  # chosen_api has looked
     click.echo(f"  starting     {API_SERVER} and {ETCD} from {options.binaries}")
-    make_data_folder(options.data)
+    refuse_unwritable(options.data)
     async with RealCluster(options.binaries, options.data / "cluster") as cluster:
         client = Client(connect(str(cluster.kubeconfig), None, clock), clock)
         add = None
@@ -112,11 +112,11 @@ async def _binaries(options: Options, clock: Clock) -> AsyncIterator[RunningApi]
 
         agents = AgentAccess(client_as, cluster.files.authority)
         work = (partial(_supervise, cluster),)
-        yield RunningApi(client, cluster.url, cluster.kubeconfig, add_controllers=add, work=work, agents=agents)
+        yield StartedApi(client, cluster.url, cluster.kubeconfig, add_controllers=add, work=work, agents=agents)
 
 
 @asynccontextmanager
-async def _external(options: Options, clock: Clock) -> AsyncIterator[RunningApi]:
+async def _external(options: Options, clock: Clock) -> AsyncIterator[StartedApi]:
     transport = connect(options.kubeconfig, options.context, clock)
     client = Client(transport, clock)
     add, because = None, "an external API has its own; --controllers runs ours where it has not"
@@ -134,7 +134,7 @@ async def _external(options: Options, clock: Clock) -> AsyncIterator[RunningApi]
             add = partial(add_controllers, ca_pem=ca_pem, keys=None, with_scheduler=schedules)
     kubeconfig = Path(options.kubeconfig) if options.kubeconfig else None
     lease = CONTROLLERS_LEASE if options.controllers else None
-    yield RunningApi(client, transport.endpoint.server, kubeconfig, add, because, lease)
+    yield StartedApi(client, transport.endpoint.server, kubeconfig, add, because, lease)
 
 
 async def _supervise(cluster: RealCluster) -> NoReturn:

@@ -66,7 +66,7 @@ def refuse_incomplete(binaries: Path | None) -> None:
         raise BadInput(f"{binaries} has no {' and no '.join(missing)}; name another folder or run make kube-binaries")
 
 
-def make_data_folder(data: Path) -> None:
+def refuse_unwritable(data: Path) -> None:
     """A folder that cannot be written is told before anything is started in it."""
     try:
         data.mkdir(parents=True, exist_ok=True)

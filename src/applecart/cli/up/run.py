@@ -19,7 +19,7 @@ from applecart.cli.background import in_background
 from applecart.cli.binaries import FOLDERS, binaries_folder, kubectl_command
 from applecart.cli.fleet_watch import MACHINE_NOT_READY, POD_PENDING, FleetWatch
 from applecart.cli.stop_signal import first_of, stop_signal
-from applecart.cli.up.apis import running_api
+from applecart.cli.up.apis import started_api
 from applecart.cli.up.hello import MANIFEST, export, first_lines, job_manifest
 from applecart.cli.up.kinds import install_kinds
 from applecart.cli.up.macs import running_macs, until_ready
@@ -120,7 +120,7 @@ async def run(options: Options, clock: Clock) -> None:
         await running.enter_async_context(page)
         click.echo(f"applecart {__version__}")
         click.echo(f"  pages        http://127.0.0.1:{page.port}/metrics, /healthz, /readyz")
-        api = await running.enter_async_context(running_api(chosen, options, clock, metrics))
+        api = await running.enter_async_context(started_api(chosen, options, clock, metrics))
         click.echo(f"  api          {api.url} ({MEANS[chosen]})")
         identity = unique_identity(socket.gethostname(), clock.random)
         manager = Manager(api.client, metrics=metrics, ages=ages, lease=api.controllers_lease, identity=identity)

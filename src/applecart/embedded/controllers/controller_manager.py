@@ -98,7 +98,7 @@ def add_controllers(
 def signer(keys: TokenKeys) -> Sign:
     """Tokens for the Secrets that ask for one; they are good as long as their Secret holds them."""
 
-    def sign(namespace: str, account: str, account_uid: str, secret: str, secret_uid: str) -> str:
+    def sign(namespace: str, account: str, account_uid: str, secret: str) -> str:
         return keys.sign(legacy_claims_for(Bound(account, account_uid), namespace, secret))
 
     return sign

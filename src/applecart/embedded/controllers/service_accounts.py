@@ -30,7 +30,7 @@ TOKEN, CA, NAMESPACE = "token", "ca.crt", "namespace"
 BY_ACCOUNT = "account"
 BY_SECRET = "secret"
 
-Sign = Callable[[str, str, str, str, str], str]  # namespace, account, its uid, Secret, its uid: the token
+Sign = Callable[[str, str, str, str], str]  # namespace, account, its uid, Secret: the token
 
 WORKERS = 2
 
@@ -126,7 +126,7 @@ class Tokens:
         if missing.namespace:
             data[NAMESPACE] = encoded(secret.namespace.encode())
         if missing.token:
-            signed = SecretText(self._sign(account.namespace, account.name, account.uid, secret.name, secret.uid))
+            signed = SecretText(self._sign(account.namespace, account.name, account.uid, secret.name))
             data |= secret_data({TOKEN: signed})
         change: dict[str, Any] = {
             "metadata": {"annotations": {ACCOUNT_NAME: account.name, ACCOUNT_UID: account.uid}},

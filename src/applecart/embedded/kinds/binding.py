@@ -4,27 +4,17 @@ A Pod is bound once. A second binding, a deleting Pod or one that waits at a gat
 schedulers can never both believe they placed it.
 """
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from applecart.api.meta import Resource, stamp
+from applecart.api.meta import Resource
 from applecart.api.pods import Pod
 from applecart.embedded.field_errors import FieldError, not_supported, quoted, required
+from applecart.embedded.kinds.conditions import with_condition
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import bad_request, conflict, unmet_in_storage
 
 BINDING = Resource("", "v1", "Binding", "pods/binding")
-
-
-def with_condition(conditions: Sequence[dict[str, Any]], condition: dict[str, Any], now: datetime) -> list[dict[str, Any]]:
-    """The conditions with this one in its place; its transition time moves only when its status does."""
-    before = next((one for one in conditions if one.get("type") == condition["type"]), None)
-    since = before.get("lastTransitionTime") if before and before.get("status") == condition["status"] else stamp(now)
-    new = {**condition, "lastProbeTime": None, "lastTransitionTime": since}
-    if before is None:
-        return [*conditions, new]
-    return [new if one is before else one for one in conditions]
 
 
 def validate_binding(name: str, binding: Document) -> None:
@@ -54,7 +44,8 @@ def bind(pod: Document, binding: Document, now: datetime) -> Document:
         raise conflict(BINDING, name, f"pod {name} is already assigned to node {quoted(spec['nodeName'])}")
     if spec.get("schedulingGates"):
         raise conflict(BINDING, name, f"pod {name} has non-empty .spec.schedulingGates")
-    scheduled = with_condition(status.get("conditions") or [], {"type": "PodScheduled", "status": "True"}, now)
+    is_scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
+    scheduled = with_condition(status.get("conditions") or [], is_scheduled, now)
     status = {key: value for key, value in status.items() if key != "nominatedNodeName"}
     return {
         **pod,

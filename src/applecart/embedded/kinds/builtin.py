@@ -26,7 +26,7 @@ _WITHOUT_COLLECTION = tuple(verb for verb in ALL_VERBS if verb != "deletecollect
 _TOKEN = Subresource("token", "TokenRequest", _CREATE, group="authentication.k8s.io", version="v1")
 AUTHENTICATION = "authentication.k8s.io"
 AUTHORIZATION = "authorization.k8s.io"
-VIRTUAL_KINDS: tuple[Resource, ...] = (
+VIRTUAL_RESOURCES: tuple[Resource, ...] = (
     Resource(AUTHENTICATION, "v1", "TokenReview", "tokenreviews", False),
     Resource(AUTHENTICATION, "v1", "SelfSubjectReview", "selfsubjectreviews", False),
     Resource(AUTHORIZATION, "v1", "SubjectAccessReview", "subjectaccessreviews", False),

@@ -13,7 +13,7 @@ import msgspec
 
 from applecart.api.meta import LabelSelector, Resource, stamp
 from applecart.embedded.field_errors import FieldError, invalid, not_supported
-from applecart.embedded.kinds.binding import with_condition
+from applecart.embedded.kinds.conditions import with_condition
 from applecart.embedded.kinds.names import NEGATIVE, validate_label_selector
 from applecart.embedded.kinds.strategy import Document, Strategy
 from applecart.embedded.refusals import Refusal, bad_request, forbidden
@@ -32,6 +32,7 @@ _is_percent = re.compile("[0-9]{1,9}%").fullmatch
 CONDITION = {
     "type": "DisruptionTarget",
     "status": "True",
+    "lastProbeTime": None,
     "reason": "EvictionByEvictionAPI",
     "message": "Eviction API: evicting",
 }
@@ -178,18 +179,9 @@ def _too_many(cause: str, retry_after_s: int = 0) -> Refusal:
 
 
 def _with_no_more_allowed(status: Document, now: datetime) -> list[Document]:
-    conditions: list[Document] = status.get("conditions") or []
-    before = next((one for one in conditions if one.get("type") == ALLOWED), {})
-    since = before.get("lastTransitionTime") if before.get("status") == "False" else stamp(now)
-    new = {
-        "type": ALLOWED,
-        "status": "False",
-        "observedGeneration": status.get("observedGeneration") or 0,
-        "lastTransitionTime": since,
-        "reason": "InsufficientPods",
-        "message": "",
-    }
-    return [*(one for one in conditions if one.get("type") != ALLOWED), new]
+    generation = status.get("observedGeneration") or 0
+    new = {"type": ALLOWED, "status": "False", "observedGeneration": generation, "reason": "InsufficientPods", "message": ""}
+    return with_condition(status.get("conditions") or [], new, now)
 
 
 def mark_evicted(pod: Document, now: datetime) -> Document:

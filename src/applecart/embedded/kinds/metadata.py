@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from applecart.api.finalizers import FOREGROUND_DELETION, ORPHAN_DEPENDENTS
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, quoted, required
 from applecart.embedded.kinds.names import (
     NEGATIVE,
@@ -25,9 +26,7 @@ MANAGER_MAX_BYTES = 128
 IMMUTABLE = "field is immutable"
 UNQUALIFIED = "name is neither a standard finalizer name nor is it fully qualified"
 NULL = msgspec.Raw(b"null")  # how a real server shows a pointer to nothing; it shows plain nothing in quotes
-ORPHAN = "orphan"
-FOREGROUND = "foregroundDeletion"
-STANDARD_FINALIZERS = frozenset({ORPHAN, FOREGROUND, "kubernetes"})
+STANDARD_FINALIZERS = frozenset({ORPHAN_DEPENDENTS, FOREGROUND_DELETION, "kubernetes"})
 _FIXED = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _TEXTS = ("name", "namespace", "uid")
 
@@ -132,8 +131,10 @@ def _validate_finalizers(finalizers: Sequence[str], errors: list[FieldError]) ->
     at = "metadata.finalizers"
     for finalizer in finalizers:
         errors += [invalid(at, finalizer, problem) for problem in qualified_name_problems(finalizer)]
-    if ORPHAN in finalizers and FOREGROUND in finalizers:
-        errors.append(invalid(at, list(finalizers), f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"))
+    if ORPHAN_DEPENDENTS in finalizers and FOREGROUND_DELETION in finalizers:
+        errors.append(
+            invalid(at, list(finalizers), f"finalizer {ORPHAN_DEPENDENTS} and {FOREGROUND_DELETION} cannot be both set")
+        )
 
 
 def _validate_managed_fields(entries: Sequence[dict[str, Any]], errors: list[FieldError]) -> None:

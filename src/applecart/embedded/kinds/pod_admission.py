@@ -20,7 +20,7 @@ DEFAULT_ACCOUNT = "default"
 PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 RUNTIME_CLASSES = "runtimeclasses.node.k8s.io"
 STEPS_OF_A_SECRET = 10  # what becomes of it in the Pod included
-LOST_NODE_S = 300  # how long a Pod stays on a node that is not ready or not heard of
+DEFAULT_TOLERATION_S = 300  # how long a Pod stays on a node that is not ready or not heard of
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 # Two classes every cluster has; their names and values are part of the API.
@@ -75,7 +75,7 @@ def tolerate_lost_node(spec: dict[str, Any]) -> None:
     for taint in (NOT_READY, UNREACHABLE):
         if any(_covers(toleration, taint) for toleration in tolerations):
             continue
-        added = {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": LOST_NODE_S}
+        added = {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": DEFAULT_TOLERATION_S}
         tolerations = spec["tolerations"] = [*tolerations, added]
 
 

@@ -22,7 +22,6 @@ from applecart.embedded.surface.served import Served
 from applecart.embedded.trust.pki import PairFiles
 
 USAGE = "usage of nodes"
-# As agents know the server; the name is the one that every installer of Kubernetes gives it.
 
 
 class Relay:

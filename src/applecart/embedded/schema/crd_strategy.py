@@ -11,8 +11,10 @@ from typing import Any
 
 import msgspec
 
+from applecart.api.finalizers import CUSTOM_RESOURCE_CLEANUP
 from applecart.api.meta import stamp
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, not_supported, required
+from applecart.embedded.kinds.conditions import with_condition
 from applecart.embedded.kinds.names import label_1035_problems, subdomain_problems
 from applecart.embedded.kinds.strategy import Strategy, keep
 from applecart.embedded.refusals import bad_request
@@ -77,11 +79,11 @@ def status_with_names(crd: Document, taken: TakenNames, now: datetime) -> Docume
         is_accepted, reason, accepted = False, "BuiltInGroup", {}
         message = f'the group "{crd["spec"].get("group")}" is built into this server, which serves nothing else in it'
     conditions = list(status.get("conditions") or [])
-    _set(conditions, "NamesAccepted", is_accepted, reason, message, now)
+    conditions = _with(conditions, "NamesAccepted", is_accepted, reason, message, now)
     if is_accepted:
-        _set(conditions, "Established", True, "InitialNamesAccepted", "the initial names have been accepted", now)
+        conditions = _with(conditions, "Established", True, "InitialNamesAccepted", "the initial names have been accepted", now)
     elif taken.is_builtin or not is_established({"status": {"conditions": conditions}}):
-        _set(conditions, "Established", False, "NotAccepted", "not all names are accepted", now)
+        conditions = _with(conditions, "Established", False, "NotAccepted", "not all names are accepted", now)
     order = ("plural", "singular", "shortNames", "kind", "listKind", "categories")
     named = {name: accepted[name] for name in order if name in accepted}
     return {**status, "conditions": conditions, "acceptedNames": {"plural": "", "kind": "", **named}}
@@ -123,19 +125,35 @@ def _refused(asked: Any, accepted: Any, used: frozenset[str]) -> str:
     return conflicts[0] if len(conflicts) == 1 else f"[{', '.join(conflicts)}]" if conflicts else ""
 
 
-def _set(conditions: list[Document], kind: str, is_true: bool, reason: str, message: str, now: datetime) -> None:
+def _with(conditions: list[Document], kind: str, is_true: bool, reason: str, message: str, now: datetime) -> list[Document]:
     status = "True" if is_true else "False"
-    for index, one in enumerate(conditions):
-        if one.get("type") == kind:
-            at = one.get("lastTransitionTime") if one.get("status") == status else stamp(now)
-            conditions[index] = {**one, "status": status, "lastTransitionTime": at, "reason": reason, "message": message}
-            return
-    conditions.append({"type": kind, "status": status, "lastTransitionTime": stamp(now), "reason": reason, "message": message})
+    return with_condition(conditions, {"type": kind, "status": status, "reason": reason, "message": message}, now)
+
+
+def begin_leaving(definition: Document, now: datetime) -> None:
+    """What the first DELETE adds: a hold until the objects are gone, and a word on what happens."""
+    metadata = definition["metadata"]
+    metadata["deletionTimestamp"] = stamp(now)
+    finalizers = metadata.get("finalizers") or []
+    if FINALIZER not in finalizers:
+        metadata["finalizers"] = [*finalizers, FINALIZER]
+    say_leaving(definition, *PENDING, now)
+
+
+def say_leaving(definition: Document, reason: str, message: str, now: datetime) -> None:
+    """How far the removal of a definition's objects has come."""
+    status = definition.setdefault("status", {})
+    status["conditions"] = _with(status.get("conditions") or [], "Terminating", True, reason, message, now)
 
 
 MOST_OF_A_DEFINITION = 100  # versions, columns of one, short names, categories; real definitions have up to ten
 APPROVAL = "api-approved.kubernetes.io"
-FINALIZER = "customresourcecleanup.apiextensions.k8s.io"  # holds a deleted definition until its objects are gone
+PENDING = (
+    "InstanceDeletionPending",
+    "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+)
+IN_PROGRESS = ("InstanceDeletionInProgress", "CustomResource deletion is in progress")
+FINALIZER = CUSTOM_RESOURCE_CLEANUP  # holds a deleted definition until its objects are gone
 TOO_COSTLY = "the patterns and rules of all schemas together take too many steps to compile: make them fewer or simpler"
 _NO_WEBHOOK = "conversion webhooks are not supported by this server; use None, which serves all versions with the same fields"
 

@@ -1,7 +1,7 @@
 """The API: one request in, one answer out, whoever carries it.
 
-Authorization comes first and sees only method and path. Everything below refuses by raising; an exception that is no refusal
-is a defect, is logged with its trace, and leaves as a 500 without a word of it.
+Authorization comes first and sees only method, path and query. Everything below refuses by raising; an exception that is no
+refusal is a defect, is logged with its trace, and leaves as a 500 without a word of it.
 """
 
 import asyncio

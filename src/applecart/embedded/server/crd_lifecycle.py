@@ -15,8 +15,10 @@ from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.schema.crd_strategy import (
     BUILT_IN,
     FINALIZER,
+    IN_PROGRESS,
     has_its_names,
     is_established,
+    say_leaving,
     status_with_names,
     taken_names,
 )
@@ -25,7 +27,7 @@ from applecart.embedded.server import gate
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.deletion import DeleteOptions
 from applecart.embedded.server.objects import find, viewed
-from applecart.embedded.server.registry import CRD_LABEL, IN_PROGRESS, Registry, say_leaving
+from applecart.embedded.server.registry import CRD_LABEL, Registry
 from applecart.embedded.store.log import StoreFailed
 from applecart.embedded.store.record import Change, Op
 

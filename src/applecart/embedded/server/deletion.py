@@ -10,14 +10,15 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
 
+from applecart.api.finalizers import FOREGROUND_DELETION, ORPHAN_DEPENDENTS
 from applecart.api.meta import Resource, read_stamp, stamp
 from applecart.embedded.field_errors import FieldError, invalid, json_type, not_supported
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.kinds.metadata import FOREGROUND, ORPHAN
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal, bad_request, conflict, details_of
+from applecart.embedded.schema.crd_strategy import begin_leaving
 from applecart.embedded.server.bodies import SCHEME, read_body
-from applecart.embedded.server.registry import CRD_LABEL, begin_leaving
+from applecart.embedded.server.registry import CRD_LABEL
 from applecart.embedded.server.request import ApiRequest, dry_run_problems, integer, invalid_options, is_true
 from applecart.embedded.store.record import Record
 
@@ -147,11 +148,11 @@ def _moved(at: datetime, by_s: int) -> datetime | None:
 def _set_finalizers(metadata: dict[str, Any], options: DeleteOptions) -> bool:
     """Put in or take out what tells the garbage collector about dependents; whether that changed anything."""
     before = metadata.get("finalizers") or []
-    wanted = [one for one in before if one not in (ORPHAN, FOREGROUND)]
-    if _propagates(options, ORPHAN, before):
-        wanted.append(ORPHAN)
-    if _propagates(options, FOREGROUND, before):
-        wanted.append(FOREGROUND)
+    wanted = [one for one in before if one not in (ORPHAN_DEPENDENTS, FOREGROUND_DELETION)]
+    if _propagates(options, ORPHAN_DEPENDENTS, before):
+        wanted.append(ORPHAN_DEPENDENTS)
+    if _propagates(options, FOREGROUND_DELETION, before):
+        wanted.append(FOREGROUND_DELETION)
     if wanted == before:
         return False
     if wanted:
@@ -163,10 +164,10 @@ def _set_finalizers(metadata: dict[str, Any], options: DeleteOptions) -> bool:
 
 def _propagates(options: DeleteOptions, finalizer: str, before: list[str]) -> bool:
     if options.orphan_dependents is not None:
-        return finalizer == ORPHAN and options.orphan_dependents
+        return finalizer == ORPHAN_DEPENDENTS and options.orphan_dependents
     if options.propagation is not None:
-        return options.propagation == ("Orphan" if finalizer == ORPHAN else "Foreground")
-    return finalizer in before and not (finalizer == FOREGROUND and ORPHAN in before)
+        return options.propagation == ("Orphan" if finalizer == ORPHAN_DEPENDENTS else "Foreground")
+    return finalizer in before and not (finalizer == FOREGROUND_DELETION and ORPHAN_DEPENDENTS in before)
 
 
 def _count_generation(metadata: dict[str, Any]) -> None:

@@ -6,18 +6,18 @@ from typing import Any, NamedTuple
 
 from applecart.embedded.field_errors import FieldError, invalid, required
 from applecart.embedded.kinds.kind import Kind
+from applecart.embedded.kinds.metadata import MANAGER_MAX_BYTES
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.patching.apply import apply
 from applecart.embedded.patching.field_set import field
 from applecart.embedded.patching.managed_fields import Writer, track_scale, track_update
 from applecart.embedded.server.core import Core
+from applecart.embedded.server.registry import CRD_LABEL
 from applecart.embedded.server.request import ApiRequest, invalid_options
 from applecart.embedded.structure.types import type_of
 from applecart.embedded.structure.walk import zero_struct
 
 SERVER = "kube-apiserver"
-DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
-LONGEST_BYTES = 128  # of a manager's name
 
 
 class FieldManager(NamedTuple):
@@ -33,8 +33,8 @@ def manager_of(request: ApiRequest, options: str, subresource: str = "", *, must
     problems: list[FieldError] = []
     if must_be_named and not name:
         problems.append(required("fieldManager", "is required for apply patch"))
-    if len(name.encode()) > LONGEST_BYTES:
-        problems.append(FieldError("TooLong", "fieldManager", f"may not be more than {LONGEST_BYTES} bytes"))
+    if len(name.encode()) > MANAGER_MAX_BYTES:
+        problems.append(FieldError("TooLong", "fieldManager", f"may not be more than {MANAGER_MAX_BYTES} bytes"))
     at = next((position for position, character in enumerate(name) if not character.isprintable()), None)
     if at is not None:
         why = f"invalid character U+{ord(name[at]):04X} (at position {at})"
@@ -42,7 +42,7 @@ def manager_of(request: ApiRequest, options: str, subresource: str = "", *, must
     if problems:
         raise invalid_options(options, problems)
     program = request.headers.get("user-agent", "").partition("/")[0]
-    return FieldManager(name or program.encode()[:LONGEST_BYTES].decode("utf-8", "ignore"), subresource)
+    return FieldManager(name or program.encode()[:MANAGER_MAX_BYTES].decode("utf-8", "ignore"), subresource)
 
 
 def track(core: Core, kind: Kind, old: Document | None, document: Document, manager: FieldManager) -> None:
@@ -52,13 +52,13 @@ def track(core: Core, kind: Kind, old: Document | None, document: Document, mana
 
 def track_own(core: Core, kind: Kind, old: Document | None, document: Document) -> None:
     """What the server writes unasked is its own; of definitions that is their status, once they are there."""
-    says = old is not None and kind.resource.label == DEFINITIONS
+    says = old is not None and kind.resource.label == CRD_LABEL
     track(core, kind, old, document, FieldManager(SERVER, "status" if says else ""))
 
 
 def track_definition(core: Core, kind: Kind, old: Document | None, document: Document) -> None:
     """What a write of somebody else makes the server say of a definition."""
-    if kind.resource.label != DEFINITIONS:
+    if kind.resource.label != CRD_LABEL:
         return
     before = (old or {}).get("status") or {"acceptedNames": {"plural": "", "kind": ""}, "conditions": []}
     before = {**before, "storedVersions": document["status"].get("storedVersions")}  # nobody's

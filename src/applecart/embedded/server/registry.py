@@ -7,16 +7,15 @@ is here too, because it needs to know the other definitions and the time. Whoeve
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from applecart.api.meta import Resource, stamp
+from applecart.api.meta import Resource
 from applecart.clock import Clock
 from applecart.embedded.kinds.kind import Kind, Subresource
 from applecart.embedded.kinds.strategy import Document
-from applecart.embedded.schema.crd_strategy import BUILT_IN, FINALIZER, CrdStrategy, TakenNames, taken_names
+from applecart.embedded.schema.crd_strategy import BUILT_IN, CrdStrategy, TakenNames, taken_names
 from applecart.embedded.store.record import NOTHING, Traits
 from applecart.embedded.store.store import Reader, peek
 from applecart.embedded.structure.types import shape_of
@@ -114,9 +113,7 @@ def traits_of(kind: Kind, document: dict[str, Any]) -> Traits:
     return Traits(metadata.get("uid", ""), metadata.get("labels") or NOTHING, kind.strategy.fields(document) or NOTHING)
 
 
-_PENDING = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
-IN_PROGRESS = ("InstanceDeletionInProgress", "CustomResource deletion is in progress")
-DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
+CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
 
 
 def definition_kind(others: Callable[[], Reader], clock: Clock, is_builtin_group: Callable[[str], bool]) -> Kind:
@@ -129,32 +126,14 @@ def definition_kind(others: Callable[[], Reader], clock: Clock, is_builtin_group
         return taken_names(others().each(CRD_LABEL), group, definition["metadata"].get("name") or "")
 
     return Kind(
-        resource=DEFINITIONS,
-        storage=DEFINITIONS,
+        resource=CRD,
+        storage=CRD,
         singular="customresourcedefinition",
         list_kind="CustomResourceDefinitionList",
         strategy=CrdStrategy(taken, clock.now, is_builtin_group),
-        shape=shape_of(DEFINITIONS.api_version, DEFINITIONS.kind),
-        table=table_of(DEFINITIONS.group, DEFINITIONS.plural),
+        shape=shape_of(CRD.api_version, CRD.kind),
+        table=table_of(CRD.group, CRD.plural),
         short_names=("crd", "crds"),
         categories=("api-extensions",),
-        subresources=(Subresource("status", DEFINITIONS.kind),),
+        subresources=(Subresource("status", CRD.kind),),
     )
-
-
-def begin_leaving(definition: dict[str, Any], now: datetime) -> None:
-    """What the first DELETE adds: a hold until the objects are gone, and a word on what happens."""
-    metadata = definition["metadata"]
-    metadata["deletionTimestamp"] = stamp(now)
-    finalizers = metadata.get("finalizers") or []
-    if FINALIZER not in finalizers:
-        metadata["finalizers"] = [*finalizers, FINALIZER]
-    say_leaving(definition, "InstanceDeletionPending", _PENDING, now)
-
-
-def say_leaving(definition: dict[str, Any], reason: str, message: str, now: datetime) -> None:
-    """How far the removal of a definition's objects has come."""
-    status = definition.setdefault("status", {})
-    others = [one for one in status.get("conditions") or [] if one.get("type") != "Terminating"]
-    word = {"type": "Terminating", "status": "True", "lastTransitionTime": stamp(now), "reason": reason, "message": message}
-    status["conditions"] = [*others, word]

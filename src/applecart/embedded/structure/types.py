@@ -218,9 +218,6 @@ def _field_shape(field: Field) -> Shape:
     if type.form != "list":
         return _shape(type)
     element = _shape(type.element)
-    retains_keys = "retainKeys" in strategy
-    if retains_keys and element.sort == "struct":
-        element = Shape("struct", fields_of=element.fields_of, is_atomic=element.is_atomic, retains_keys=True)
     keys = tuple(facts.get("keys", ()))
     return Shape(
         "list",
@@ -230,7 +227,6 @@ def _field_shape(field: Field) -> Shape:
         key_defaults=_key_defaults(type.element, keys),
         merges="merge" in strategy,
         merge_key=facts.get("key", ""),
-        retains_keys=retains_keys,
     )
 
 

@@ -101,7 +101,6 @@ class Negotiated(msgspec.Struct, frozen=True):
     media_type: str = JSON
     shape: Shape = "object"
     meta_version: str = "v1"  # of a Table or of metadata
-    is_pretty: bool = False
 
     @property
     def is_yaml(self) -> bool:
@@ -139,14 +138,13 @@ def _answer(clause: Clause, media_type: str, version: str) -> Negotiated | None:
         return None
     if wanted.get("sv", "") not in ("", version):
         return None
-    is_pretty = wanted.get("pretty") == "1"
     if not wanted.keys() & {"as", "g", "v"}:
-        return Negotiated(media_type, is_pretty=is_pretty)
+        return Negotiated(media_type)
     shape = _SHAPES.get(wanted.get("as", ""))
     meta_version = wanted.get("v", "")
     if shape is None or wanted.get("g") != META_GROUP or meta_version not in _META_VERSIONS:
         return None
-    return Negotiated(media_type, shape, meta_version, is_pretty)
+    return Negotiated(media_type, shape, meta_version)
 
 
 def no_such_representation(available: tuple[str, ...]) -> Refusal:

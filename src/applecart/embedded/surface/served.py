@@ -133,7 +133,7 @@ class VirtualKind(msgspec.Struct, frozen=True):
         return f"{self.resource.kind}List"
 
 
-VIRTUAL_KINDS: tuple[Served, ...] = tuple(VirtualKind(resource) for resource in builtin.VIRTUAL_KINDS)
+VIRTUAL_KINDS: tuple[Served, ...] = tuple(VirtualKind(resource) for resource in builtin.VIRTUAL_RESOURCES)
 
 
 MAJOR, MINOR, PATCH = 1, 36, 3

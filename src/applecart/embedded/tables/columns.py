@@ -19,7 +19,6 @@ AGE_TEXT = Column("Age", description="Time since the object was created.")
 CREATED_AT = Column("Created At", type="date", description="When the object was created.")
 
 NONE = "<none>"
-UNSET = "<unset>"
 UNKNOWN = "<unknown>"
 
 Row = Callable[[Document, dict[str, Any], datetime], list[Any]]  # of an object, its metadata, and the instant of the request

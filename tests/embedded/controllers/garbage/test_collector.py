@@ -9,6 +9,7 @@ import pytest
 
 from applecart.api.apiextensions import CustomResourceDefinition
 from applecart.api.core import ConfigMap
+from applecart.api.finalizers import FOREGROUND_DELETION
 from applecart.api.meta import Key, ObjectMeta, OwnerReference, Resource
 from applecart.api.rbac import ClusterRole
 from applecart.clock import Clock
@@ -20,7 +21,7 @@ from applecart.embedded.controllers.garbage.collector import (
     WrongScope,
 )
 from applecart.embedded.controllers.garbage.decide import OwnerState
-from applecart.embedded.controllers.garbage.graph import FOREGROUND, Graph
+from applecart.embedded.controllers.garbage.graph import Graph
 from applecart.kube.client import Client
 from applecart.kube.discovery import discover
 from applecart.kube.errors import NotFound
@@ -68,7 +69,7 @@ async def asked(clock: Clock) -> AsyncIterator[Asked]:
 
 async def test_an_owner_that_was_seen_is_not_asked_for(asked: Asked) -> None:
     asked.graph.observe(owned("a"))
-    asked.graph.observe(owned("b", finalizers=[FOREGROUND], is_deleted=True))
+    asked.graph.observe(owned("b", finalizers=[FOREGROUND_DELETION], is_deleted=True))
     assert await asked.owners.standing(refers_to("a"), owned("x")) == (OwnerState.SOLID, True)
     assert await asked.owners.standing(refers_to("b"), owned("x")) == (OwnerState.WAITING, True)
     assert asked.questions == 0

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from applecart.api.finalizers import FOREGROUND_DELETION, ORPHAN_DEPENDENTS
 from applecart.embedded.controllers.garbage.decide import (
     Delete,
     Keep,
@@ -18,14 +19,13 @@ from applecart.embedded.controllers.garbage.decide import (
     unblocked,
     without_owner,
 )
-from applecart.embedded.controllers.garbage.graph import FOREGROUND, ORPHAN
 from tests.embedded.controllers.garbage.owned import owned, refers_to
 
 SOLID, DANGLING, WAITING = OwnerState.SOLID, OwnerState.DANGLING, OwnerState.WAITING
 IN_BACKGROUND = Delete(Propagation.BACKGROUND)
 IN_FOREGROUND = Delete(Propagation.FOREGROUND)
 PLAIN = owned("d", ["o"])
-GOING = owned("d", ["o"], finalizers=[FOREGROUND], is_deleted=True)
+GOING = owned("d", ["o"], finalizers=[FOREGROUND_DELETION], is_deleted=True)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,11 @@ def test_with_dependents(standings: list[OwnerState], dependents: list[object], 
 
 @pytest.mark.parametrize(
     ("finalizers", "expected"),
-    [([ORPHAN], Propagation.ORPHAN), ([FOREGROUND], Propagation.FOREGROUND), (["x/y"], Propagation.BACKGROUND)],
+    [
+        ([ORPHAN_DEPENDENTS], Propagation.ORPHAN),
+        ([FOREGROUND_DELETION], Propagation.FOREGROUND),
+        (["x/y"], Propagation.BACKGROUND),
+    ],
 )
 def test_a_propagation_that_a_person_asked_for_is_kept(finalizers: list[str], expected: Propagation) -> None:
     assert plan(owned("x", ["o"], finalizers=finalizers), [DANGLING], []) == Delete(expected)

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from applecart.api.apiextensions import CustomResourceDefinition
+from applecart.api.finalizers import FOREGROUND_DELETION, ORPHAN_DEPENDENTS
 from applecart.api.meta import Key, Object, ObjectMeta, OwnerReference, Resource
 from applecart.clock import Clock
 from applecart.embedded.controllers.garbage.graph import (
-    FOREGROUND,
-    ORPHAN,
     Graph,
     Monitors,
     followed,
@@ -117,17 +116,17 @@ def test_an_object_that_is_only_dropped_has_no_consequences() -> None:
 
 def test_an_owner_that_begins_to_go_in_foreground_is_looked_at_with_its_dependents() -> None:
     graph = graph_of(owned("a"), owned("b", ["a"]), owned("c", ["a"]))
-    assert graph.observe(owned("a", finalizers=[FOREGROUND], is_deleted=True)) == ["b", "c", "a"]
-    assert graph.observe(owned("a", finalizers=[FOREGROUND, "x/y"], is_deleted=True)) == ["a"]
+    assert graph.observe(owned("a", finalizers=[FOREGROUND_DELETION], is_deleted=True)) == ["b", "c", "a"]
+    assert graph.observe(owned("a", finalizers=[FOREGROUND_DELETION, "x/y"], is_deleted=True)) == ["a"]
 
 
 def test_a_new_dependent_of_an_owner_that_goes_in_foreground_is_looked_at() -> None:
-    graph = graph_of(owned("a", finalizers=[FOREGROUND], is_deleted=True))
+    graph = graph_of(owned("a", finalizers=[FOREGROUND_DELETION], is_deleted=True))
     assert graph.observe(owned("b", ["a"])) == ["b"]
 
 
 def test_an_owner_that_waits_is_looked_at_when_a_dependent_goes_or_stops_to_block() -> None:
-    waiting = owned("a", finalizers=[FOREGROUND], is_deleted=True)
+    waiting = owned("a", finalizers=[FOREGROUND_DELETION], is_deleted=True)
     graph = graph_of(waiting, owned("b", [refers_to("a", blocks=True)]), owned("c", [refers_to("a", blocks=True)]))
     assert "a" in graph.observe(owned("b", [refers_to("a", blocks=False)]))
     assert "a" in graph.observe(owned("c"))
@@ -158,16 +157,18 @@ def test_who_waits_only_for_those_who_wait_for_it(edges: dict[str, list[str]], e
     for uid in "abcd":
         owners = [refers_to(owner, blocks=True) for owner, dependents in edges.items() if uid in dependents]
         is_going = uid != "d"
-        graph.observe(owned(uid, owners, finalizers=[FOREGROUND] if is_going else [], is_deleted=is_going))
+        graph.observe(owned(uid, owners, finalizers=[FOREGROUND_DELETION] if is_going else [], is_deleted=is_going))
     assert graph.waits_for_itself("a") is expected
 
 
 def test_an_object_that_orphans_is_looked_at_alone() -> None:
     graph = graph_of(owned("a"), owned("b", ["a"]))
-    assert graph.observe(owned("a", finalizers=[ORPHAN], is_deleted=True)) == ["a"]
+    assert graph.observe(owned("a", finalizers=[ORPHAN_DEPENDENTS], is_deleted=True)) == ["a"]
 
 
-@pytest.mark.parametrize(("finalizers", "is_deleted"), [((), True), ((FOREGROUND, ORPHAN), False), (("x/y",), True)])
+@pytest.mark.parametrize(
+    ("finalizers", "is_deleted"), [((), True), ((FOREGROUND_DELETION, ORPHAN_DEPENDENTS), False), (("x/y",), True)]
+)
 def test_a_finalizer_means_something_only_on_a_deleted_object(finalizers: tuple[str, ...], is_deleted: bool) -> None:
     obj = owned("a", finalizers=finalizers, is_deleted=is_deleted)
     assert not is_foreground(obj)

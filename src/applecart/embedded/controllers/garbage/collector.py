@@ -14,10 +14,11 @@ from typing import Final
 
 import msgspec
 
+from applecart.api.finalizers import FOREGROUND_DELETION, ORPHAN_DEPENDENTS
 from applecart.api.meta import Key, Object, OwnerReference
 from applecart.api.reasons import warning
 from applecart.embedded.controllers.garbage.decide import Delete, OwnerState, Strip, plan, standing_of, unblocked, without_owner
-from applecart.embedded.controllers.garbage.graph import FOREGROUND, ORPHAN, Graph, Monitors, is_foreground, is_orphaning
+from applecart.embedded.controllers.garbage.graph import Graph, Monitors, is_foreground, is_orphaning
 from applecart.errors import Transient
 from applecart.kube.client import Client
 from applecart.kube.controller import DONE, WAIT, Controller, Result, again_in
@@ -162,7 +163,7 @@ class Collector:
     async def _finish_when_alone(self, owner: Object) -> Result:
         blocking = self.graph.blocking(owner.uid)
         if not blocking or self.graph.waits_for_itself(owner.uid):
-            await remove_finalizer(self.client, owner, FOREGROUND)
+            await remove_finalizer(self.client, owner, FOREGROUND_DELETION)
             return DONE
         self.look_at([dependent.uid for dependent in blocking if not dependent.is_being_deleted])
         return WAIT
@@ -176,7 +177,7 @@ class Collector:
             if left != dependent.metadata.owner_references:
                 with suppress(NotFound):
                     await self._write_owners(dependent, left)
-        await remove_finalizer(self.client, owner, ORPHAN)
+        await remove_finalizer(self.client, owner, ORPHAN_DEPENDENTS)
         return DONE
 
     async def _live(self, seen: Object) -> PartialObject | None:

@@ -10,8 +10,9 @@ from enum import StrEnum
 
 import msgspec
 
+from applecart.api.finalizers import FOREGROUND_DELETION, ORPHAN_DEPENDENTS
 from applecart.api.meta import Object, OwnerReference
-from applecart.embedded.controllers.garbage.graph import FOREGROUND, ORPHAN, is_foreground
+from applecart.embedded.controllers.garbage.graph import is_foreground
 
 
 class OwnerState(StrEnum):
@@ -63,9 +64,9 @@ def plan(obj: Object, standings: Sequence[OwnerState], dependents: Sequence[Obje
     if OwnerState.WAITING in standings and dependents:
         return Delete(Propagation.FOREGROUND, unblock_first=any(is_foreground(dependent) for dependent in dependents))
     # A person who asked for another propagation before is heard.
-    if ORPHAN in obj.metadata.finalizers:
+    if ORPHAN_DEPENDENTS in obj.metadata.finalizers:
         return Delete(Propagation.ORPHAN)
-    if FOREGROUND in obj.metadata.finalizers:
+    if FOREGROUND_DELETION in obj.metadata.finalizers:
         return Delete(Propagation.FOREGROUND)
     return Delete(Propagation.BACKGROUND)
 

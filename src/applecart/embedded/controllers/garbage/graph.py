@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
+from applecart.api.finalizers import FOREGROUND_DELETION, ORPHAN_DEPENDENTS
 from applecart.api.meta import Object, OwnerReference, Resource
 from applecart.errors import ApplecartError
 from applecart.kube.cache import Change
@@ -21,12 +22,9 @@ from applecart.kube.manager import Manager
 from applecart.kube.metadata_only import metadata_kind
 from applecart.observe.logs import logger
 
-ORPHAN = "orphan"
-FOREGROUND = "foregroundDeletion"
-
 NEEDED_VERBS = ("delete", "list", "watch")
 IGNORED = frozenset({"events", "events.events.k8s.io"})  # many, short-lived, and nobody's owners or dependents
-DEFINITIONS = frozenset({"customresourcedefinitions.apiextensions.k8s.io", "apiservices.apiregistration.k8s.io"})
+DEFINES_KINDS = frozenset({"customresourcedefinitions.apiextensions.k8s.io", "apiservices.apiregistration.k8s.io"})
 ASK_EVERY_S = 30.0
 # A server shows a new kind in its lists some moments after the definition is accepted.
 ASK_AFTER_CHANGE_S = (0.2, 1.0, 5.0)
@@ -140,12 +138,12 @@ class Graph:
 
 def is_orphaning(obj: Object) -> bool:
     """Deleted with the wish that its dependents live on."""
-    return obj.is_being_deleted and ORPHAN in obj.metadata.finalizers
+    return obj.is_being_deleted and ORPHAN_DEPENDENTS in obj.metadata.finalizers
 
 
 def is_foreground(obj: Object) -> bool:
     """Deleted, and gone only after its dependents."""
-    return obj.is_being_deleted and FOREGROUND in obj.metadata.finalizers
+    return obj.is_being_deleted and FOREGROUND_DELETION in obj.metadata.finalizers
 
 
 def is_described_by(owner: Object, reference: OwnerReference) -> bool:
@@ -243,5 +241,5 @@ class Monitors:
         elif change.old is not None:
             self._look_at(self._graph.forget(change.old.uid))
         state = change.new or change.old
-        if state is not None and state.resource.label in DEFINITIONS:
+        if state is not None and state.resource.label in DEFINES_KINDS:
             self._definitions_changed.set()

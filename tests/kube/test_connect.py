@@ -48,7 +48,13 @@ def test_the_first_source_that_exists_decides(
 def test_when_no_source_exists_the_sentence_says_what_was_tried(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as caught:
         connect(None, None, SystemClock(), environ={"HOME": str(tmp_path)})
-    for tried in ("--kubeconfig", "KUBECONFIG", "KUBERNETES_SERVICE_HOST", f"{tmp_path}/.kube/config"):
+    for tried in (
+        "--kubeconfig",
+        "KUBECONFIG",
+        "KUBERNETES_SERVICE_HOST",
+        "KUBERNETES_SERVICE_PORT",
+        f"{tmp_path}/.kube/config",
+    ):
         assert tried in str(caught.value)
 
 

@@ -187,7 +187,8 @@ def test_a_pod_that_may_run_on_a_living_node_never_qualifies(phase: str) -> None
     [
         ((THEIRS,), "mac-gone", f"it waits for {THEIRS}, which is not ours"),
         ((THEIRS, "b/c"), "", f"it waits for {THEIRS}, b/c, which are not ours"),
-        ((), "mac-1", "it has no finalizer of ours; Node mac-1 ends it"),
+        ((), "mac-1", "it has no finalizer of ours; the agent of Node mac-1 ends it"),
+        ((), "mac-gone", "it has no finalizer of ours; the collection of Pods ends it, because Node mac-gone is gone"),
         ((), "", "it has no finalizer of ours"),
         ((VM_CLEANUP + "-2",), "mac-gone", f"it waits for {VM_CLEANUP}-2, which is not ours"),
     ],

@@ -17,6 +17,7 @@ import click
 from applecart import __version__
 from applecart.cli.lazy_group import LazyGroup
 from applecart.errors import ApplecartError, only_one
+from applecart.observe.standard_streams import replace_closed_streams
 from applecart.secrets import redact
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -41,6 +42,7 @@ def cli(settings: dict[str, bool], debug: bool) -> None:
 
 
 def main() -> NoReturn:
+    replace_closed_streams()
     gc.set_threshold(50_000, 20, 100)  # Python's default collects every 700 objects: an eighth of the time of a start
     code = run(sys.argv[1:])
     gc.freeze()  # what is left goes with the process; looking through it first was a fifth of a short command

@@ -10,7 +10,15 @@ from pathlib import Path
 
 from applecart.clock import Clock
 from applecart.errors import BadInput
-from applecart.kube.auth.context import HOST_VARIABLE, SERVICE_ACCOUNT, Resolved, in_cluster, is_in_cluster, resolve
+from applecart.kube.auth.context import (
+    HOST_VARIABLE,
+    PORT_VARIABLE,
+    SERVICE_ACCOUNT,
+    Resolved,
+    in_cluster,
+    is_in_cluster,
+    resolve,
+)
 from applecart.kube.auth.kubeconfig import default_path, listed_paths, load
 from applecart.kube.http import HttpTransport
 
@@ -46,6 +54,7 @@ def find(
     else:
         raise BadInput(
             "no Kubernetes API is configured: no --kubeconfig was given, KUBECONFIG is not set, "
-            f"{HOST_VARIABLE} is not set (so this is no Pod) and {home_file} does not exist; give one of them"
+            f"{HOST_VARIABLE} and {PORT_VARIABLE} are not set (so this is no Pod) "
+            f"and {home_file} does not exist; give one of them"
         )
     return resolve(load(paths), clock, environ, context=context or "")

@@ -96,7 +96,7 @@ def judge(pod: Pod, gone: Set[str], now: datetime, *, finished_too: bool = False
     if ends_at is None:
         return Keep(pod, "it is not being deleted")
     if VM_CLEANUP not in pod.metadata.finalizers:
-        return Keep(pod, _without_ours(pod))
+        return Keep(pod, _without_ours(pod, is_gone=node in gone))
     if not node:
         return Unstick(pod, Cause.NEVER_PLACED, "it never had a Node, so it has no VM")
     if node in gone:
@@ -130,10 +130,13 @@ def others_of(pod: Pod) -> tuple[str, ...]:
     return tuple(name for name in pod.metadata.finalizers if name != VM_CLEANUP)
 
 
-def _without_ours(pod: Pod) -> str:
+def _without_ours(pod: Pod, *, is_gone: bool) -> str:
     if others := others_of(pod):
         return f"it waits for {', '.join(others)}, which {'is' if len(others) == 1 else 'are'} not ours"
-    return "it has no finalizer of ours" + (f"; Node {pod.spec.node_name} ends it" if pod.spec.node_name else "")
+    node = pod.spec.node_name
+    if is_gone:
+        return f"it has no finalizer of ours; the collection of Pods ends it, because Node {node} is gone"
+    return "it has no finalizer of ours" + (f"; the agent of Node {node} ends it" if node else "")
 
 
 Judge = Callable[[Pod], Unstick | Keep]

@@ -27,6 +27,7 @@ from applecart.observe.logs import logger, setup_logging
 from applecart.observe.metrics import Metrics
 from applecart.observe.open_files import raise_limit
 from applecart.observe.serve import ObserveServer
+from applecart.observe.standard_streams import replace_closed_streams
 from applecart.secrets import redact
 from applecart.tart.files import Files
 from applecart.tart.this_mac import ThisMac
@@ -41,6 +42,7 @@ class EndedByItself(ApplecartError):
 
 
 def main() -> NoReturn:
+    replace_closed_streams()
     gc.set_threshold(50_000, 20, 100)  # Python's default collects every 700 objects: an eighth of the time of a start
     code = run(sys.argv[1:])
     gc.freeze()  # what is left goes with the process; nobody needs to look through it first

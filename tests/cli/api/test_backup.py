@@ -86,6 +86,8 @@ async def test_a_missing_key_is_told_before_anything_is_written(folder: DataFold
     [
         ("missing/backup.tar", "missing/backup.tar lies in no folder; make it first, or name another file"),
         ("data", "data is a folder"),
+        ("data/store.db", "data/store.db lies in the data folder itself"),  # it replaced the database of a running server
+        ("data/pki/backup.tar", "data/pki/backup.tar lies in the data folder itself"),
         ("pipe", "pipe is no file that can be replaced; name a file"),
         ("link", "pipe is no file that can be replaced; name a file"),
     ],

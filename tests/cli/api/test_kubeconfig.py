@@ -69,11 +69,16 @@ def test_without_the_authority_none_is_made_up(folder: DataFolder) -> None:
         issued(folder, "alice", (), URL, DAY, NOW)
 
 
-def test_the_address_is_the_running_servers(folder: DataFolder) -> None:
+def test_the_address_is_the_running_servers_and_not_that_of_one_that_was_killed(folder: DataFolder) -> None:
+    folder.address.write_text(f"{URL}\n")
     with pytest.raises(BadInput, match="give it with --server URL"):
         address_of(folder)
-    folder.address.write_text(f"{URL}\n")
+    hold = folder.hold()
     assert address_of(folder) == URL
+    folder.address.unlink()
+    with pytest.raises(BadInput, match="give it with --server URL"):
+        address_of(folder)
+    hold.release()
 
 
 @pytest.mark.parametrize("url", ["", "http://a:1", "a:1", "https://", "https://[::1", "https://a:99999", "ftp://a"])

@@ -41,6 +41,7 @@ Printed = pytest.CaptureFixture[str]
         (["--namespace", " "], "--namespace is empty; name one, or leave the option out"),
         (["--node", ""], "--node is empty; name one, or leave the option out"),
         (["--wait", "-1"], "-1.0 is not in the range"),
+        (["--wait", "nan"], "--wait nan is no time"),
         (["--kubeconfig", "/nonexistent/file"], "/nonexistent/file"),
         (["--namespaces", "ci"], "No such option"),
     ],

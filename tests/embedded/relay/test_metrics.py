@@ -179,6 +179,19 @@ async def test_one_who_gives_up_takes_nothing_from_the_others(clock: Clock) -> N
     assert "a" in await second
 
 
+async def test_a_look_that_is_under_way_has_ended_when_the_relay_has(clock: Clock) -> None:
+    """Its agents were asked through a session that was closed already, and a stop ended in a trace."""
+    agents = AgentsInMemory(a=summary_of())
+    agents.delays_s["a"] = 3600
+    scrapes = scrapes_of(clock, agents, node("a"))
+    looking = asyncio.create_task(scrapes.run())
+    await elapse(0.05)
+    before = asyncio.all_tasks()
+    looking.cancel()
+    await scrapes.aclose()
+    assert [task for task in before if not task.done()] == [asyncio.current_task()]
+
+
 async def test_a_slow_agent_costs_the_others_nothing_but_its_own_deadline(clock: Clock) -> None:
     agents = AgentsInMemory(a=summary_of(), b=summary_of(), c=summary_of())
     agents.delays_s["b"] = 3600

@@ -127,16 +127,19 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.rglob("*") if file.is_file() and file.name != "lock"}
 
 
-async def test_an_empty_database_beside_keys_is_refused(tmp_path: Path) -> None:
-    """A copy that ran out of disk left `store.db` without a byte, and the server began an empty cluster without a word."""
+async def test_an_empty_database_beside_a_key_is_refused_and_so_is_none(tmp_path: Path) -> None:
+    """A copy that ran out of disk left `store.db` without a byte, and the server began an empty cluster without a word. So it
+    did for whoever moved a damaged one away and forgot to restore."""
     async with EmbeddedServer(tmp_path, SystemClock()) as server:
         folder = server.folder
     folder.database.write_bytes(b"")
-    before = files_of(tmp_path)
-    with pytest.raises(BadInput, match=r"store\.db is empty, .*restore a backup .*, or remove it to begin anew"):
-        await EmbeddedServer(tmp_path, SystemClock()).__aenter__()
-    assert files_of(tmp_path) == before
-    folder.database.unlink()
+    for what in ("empty", "missing"):
+        before = files_of(tmp_path)
+        with pytest.raises(BadInput, match=rf"store\.db is {what}, .*restore a backup .*, or remove both to begin anew"):
+            await EmbeddedServer(tmp_path, SystemClock()).__aenter__()
+        assert files_of(tmp_path) == before
+        folder.database.unlink(missing_ok=True)
+    folder.secrets_key.unlink()
     async with EmbeddedServer(tmp_path, SystemClock()):
         pass
 

@@ -39,10 +39,12 @@ async def tart(tmp_path: Path) -> AsyncIterator[SimTart]:
     end_vms(tart)
 
 
-async def test_without_a_home_of_its_own_it_does_nothing() -> None:
-    ended = await ThisMac().run([*EXECUTABLE, "list"], deadline_s=60, env={"TART_HOME": ""})
-    assert ended.code == 1
-    assert b"set TART_HOME" in ended.err
+async def test_without_a_home_of_its_own_it_does_nothing(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(".tart")
+    for home in ("", str(tmp_path / ".tart"), str(tmp_path / "link")):  # a person's own VMs are there
+        ended = await ThisMac().run([*EXECUTABLE, "list"], deadline_s=60, env={"TART_HOME": home, "HOME": str(tmp_path)})
+        assert ended.code == 1
+        assert b"set TART_HOME" in ended.err
 
 
 async def test_a_hang_dies_with_its_group_at_the_deadline(tart: SimTart) -> None:

@@ -44,6 +44,8 @@ def back_up(folder: DataFolder, target: Path, now: datetime, *, with_keys: bool,
         raise BadInput(f"--to {target} is a folder; name a file")
     if target.exists() and not target.is_file():
         raise BadInput(f"--to {target} is no file that can be replaced; name a file")
+    if folder.folder.resolve() in target.parents:
+        raise BadInput(f"--to {target} lies in the data folder itself, to be lost with it; name a file elsewhere")
     if not target.parent.is_dir():
         raise BadInput(f"--to {target} lies in no folder; make it first, or name another file")
     missing = [name for name in KEYS if with_keys and not (folder.folder / name).is_file()]

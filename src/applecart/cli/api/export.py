@@ -46,6 +46,7 @@ def command(
 
     \b
     Example:
+      umask 077
       applecart api export --data build/api > fleet.yaml
       applecart api import --kubeconfig other.kubeconfig < fleet.yaml
     """

@@ -6,6 +6,7 @@ is short-lived unless somebody asks for more.
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -41,6 +42,7 @@ def command(data: Path, user: str, groups: tuple[str, ...], server: str | None, 
 
     \b
     Example:
+      umask 077
       applecart api kubeconfig --data build/api --user alice --group ops > alice.kubeconfig
     """
     lifetime = read_duration(valid)
@@ -61,10 +63,10 @@ def issued(folder: DataFolder, user: str, groups: tuple[str, ...], server: str |
 
 def address_of(folder: DataFolder) -> str:
     """The URL of the running server."""
-    try:
-        return checked_url(folder.address.read_text().strip())
-    except (OSError, UnicodeDecodeError):
-        raise BadInput(f"no server runs on {folder.folder}, so its address is not known; give it with --server URL") from None
+    with suppress(OSError, UnicodeDecodeError):
+        if folder.holder() is not None:  # one that was killed leaves its address behind
+            return checked_url(folder.address.read_text().strip())
+    raise BadInput(f"no server runs on {folder.folder}, so its address is not known; give it with --server URL")
 
 
 def checked_url(url: str) -> str:

@@ -56,6 +56,8 @@ def command(
       applecart pods unstick --all-namespaces
       applecart pods unstick --namespace tuist-runners --yes
     """
+    if not wait_s >= 0:  # a range lets pass what is no number
+        raise BadInput("--wait nan is no time; give a number of seconds")
     if all_namespaces and namespace is not None:
         raise BadInput("give either --namespace or --all-namespaces")
     for option, value in (("--namespace", namespace), ("--node", node)):

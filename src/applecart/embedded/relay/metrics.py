@@ -168,13 +168,15 @@ class Scrapes:
 
     async def run(self) -> None:
         """Looks now and then; ends when it is cancelled."""
-        try:
-            while True:
-                await self.look()
-                await asyncio.sleep(LOOK_S if self.is_any else FRESH_S)
-        finally:
-            if self._under_way is not None:
-                self._under_way.cancel()
+        while True:
+            await self.look()
+            await asyncio.sleep(LOOK_S if self.is_any else FRESH_S)
+
+    async def aclose(self) -> None:
+        """A look that is under way ends here."""
+        if self._under_way is not None:
+            self._under_way.cancel()
+            await asyncio.wait({self._under_way})
 
     async def _take(self) -> None:
         nodes = {node["metadata"]["name"]: node for node in self._core.reader.each("nodes")}

@@ -62,3 +62,4 @@ async def running_relay(core: Core, shown: PairFiles, authority_pem: bytes, *, v
             yield Relay(core, agents, ResourceMetrics(core, scrapes))
         finally:
             core.background.drop(USAGE)
+            await scrapes.aclose()  # before the connections that it uses

@@ -72,9 +72,6 @@ class DataFolder(ControlPlaneFiles):
             os.close(descriptor)
         return None
 
-    def keys_there(self) -> list[Path]:
-        return [file for name in KEYS if (file := self.folder / name).exists()]
-
 
 class Hold:
     """The lock of a data folder; it ends with the process, however that ends."""

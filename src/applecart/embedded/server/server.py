@@ -242,13 +242,15 @@ class EmbeddedServer:
 def open_log(folder: DataFolder) -> SqliteLog:
     """The log of a folder that this process holds.
 
-    A first start makes the database before any key. So an empty one beside keys was not cut off while it was made: it lost what
-    it held. Whatever is missing here is told before anything is written in its place.
+    A first start makes the database before any key. So one that is empty or missing beside a key was not cut off while it was
+    made: it lost what it held, and agents that met an API without their Pods would end them. Whatever is missing here is told
+    before anything is written in its place.
     """
-    if (keys := folder.keys_there()) and folder.database.exists() and is_empty(folder.database):
+    what = "missing" if not folder.database.exists() else "empty" if is_empty(folder.database) else ""
+    if what and folder.secrets_key.exists():
         raise BadInput(
-            f"{folder.database} is empty, but {keys[0]} is of a server that ran here; restore a backup (applecart api restore "
-            "--force), or remove it to begin anew without any object"
+            f"{folder.database} is {what}, but {folder.secrets_key} is of a server that ran here; restore a backup "
+            "(applecart api restore --force), or remove both to begin anew without any object"
         )
     create_database(folder.database)
     if not folder.secrets_key.exists() and holds_sealed(folder.database):

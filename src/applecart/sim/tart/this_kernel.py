@@ -103,6 +103,7 @@ def _write(handle: int, data: bytes) -> None:
 
 def home_of(env: Mapping[str, str]) -> Path:
     """Never a person's own `~/.tart`: what is simulated needs a place of its own."""
-    if not env.get("TART_HOME"):
+    home = Path(env.get("TART_HOME", "")).absolute()
+    if not env.get("TART_HOME") or home.resolve() == Path("~/.tart").expanduser().resolve():
         raise Refused(OTHER, "simulated Tart: set TART_HOME to a folder of its own; it never uses ~/.tart")
-    return Path(env["TART_HOME"]).absolute()
+    return home

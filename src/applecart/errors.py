@@ -44,7 +44,9 @@ class ControlPlaneFault(Transient):
 
 
 def only_one(error: BaseException) -> BaseException:
-    """What a task group wrapped, when it wrapped one error."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error
+    """What a task group wrapped: the one error, or of several the first that has a sentence for people."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    inner = [only_one(one) for one in error.exceptions]
+    told = [one for one in inner if isinstance(one, ApplecartError)]
+    return told[0] if told else inner[0] if len(inner) == 1 else error

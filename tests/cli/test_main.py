@@ -41,7 +41,12 @@ def ends_with(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
             1,
         ),
         (
-            ExceptionGroup("tasks", [BadInput("one"), BadInput("two")]),
+            ExceptionGroup("tasks", [OSError("what followed"), Unreachable("what a person reads")]),
+            "applecart: what a person reads\n",
+            1,
+        ),
+        (
+            ExceptionGroup("tasks", [KeyError("one"), KeyError("two")]),
             "applecart: unexpected ExceptionGroup: tasks (2 sub-exceptions); run with --debug for the traceback\n",
             1,
         ),

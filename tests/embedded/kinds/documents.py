@@ -10,7 +10,7 @@ from typing import Any
 from applecart.api.meta import Key
 from applecart.embedded.kinds.builtin import builtin_kinds
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.kinds.metadata import validate_metadata, validate_metadata_update
+from applecart.embedded.kinds.metadata import unqualified_finalizers, validate_metadata, validate_metadata_update
 from applecart.embedded.kinds.pod import PodStrategy
 from applecart.embedded.kinds.pod_admission import admit_priority, admit_runtime_class
 from applecart.embedded.refusals import invalid
@@ -99,7 +99,7 @@ def created(document: dict[str, Any], namespace: str, objects: Objects | None = 
         reader = objects or Objects()
         admit_runtime_class(obj, reader)
         admit_priority(obj, reader)
-    errors = _metadata_errors(entry, meta) + entry.strategy.validate(obj)
+    errors = _metadata_errors(entry, meta) + _finalizer_errors(entry, meta, {}) + entry.strategy.validate(obj)
     if errors:
         raise invalid(entry.storage, meta.get("name") or "", errors)
     return obj
@@ -124,7 +124,7 @@ def updated(document: dict[str, Any], old: dict[str, Any], subresource: str = ""
         whole = [] if strategy.validates_updates_alone else strategy.validate(obj)
         own = whole + strategy.validate_update(obj, old)
     checked = [] if subresource else _metadata_errors(entry, meta)
-    errors = validate_metadata_update(meta, was) + checked + own
+    errors = validate_metadata_update(meta, was) + _finalizer_errors(entry, meta, was) + checked + own
     if errors:
         raise invalid(entry.storage, meta.get("name") or "", errors)
     return obj
@@ -132,6 +132,10 @@ def updated(document: dict[str, Any], old: dict[str, Any], subresource: str = ""
 
 def _metadata_errors(entry: Kind, meta: dict[str, Any]) -> list[Any]:
     return validate_metadata(meta, namespaced=entry.resource.namespaced, name_problems=entry.strategy.name_problems)
+
+
+def _finalizer_errors(entry: Kind, meta: dict[str, Any], was: dict[str, Any]) -> list[Any]:
+    return [] if entry.strategy.names_finalizers_freely else unqualified_finalizers(meta, was)
 
 
 def normal(document: dict[str, Any]) -> dict[str, Any]:

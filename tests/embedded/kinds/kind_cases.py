@@ -244,6 +244,15 @@ UPDATED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         grouped(POLICY, "PodDisruptionBudget", spec={"minAvailable": 2}),
     ),
     "finalizer": (core("ConfigMap"), core("ConfigMap", meta={"finalizers": ["nope"]})),
+    "lease finalizer": (grouped(LEASES, "Lease"), grouped(LEASES, "Lease", meta={"finalizers": ["free"]})),
+    "budget finalizer": (
+        grouped(POLICY, "PodDisruptionBudget"),
+        grouped(POLICY, "PodDisruptionBudget", meta={"finalizers": ["free"]}),
+    ),
+    "runtime class finalizer": (
+        grouped(NODE, "RuntimeClass", handler="a"),
+        grouped(NODE, "RuntimeClass", handler="a", meta={"finalizers": ["free"]}),
+    ),
 }
 
 REPORTED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -261,6 +270,12 @@ REPORTED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         core("Node", status={"addresses": [{"type": "Hostname", "address": "n"}, {"type": "Hostname", "address": "n"}]}),
     ),
     "namespace phase": (core("Namespace"), core("Namespace", status={"phase": "Terminating"})),
+    "namespace finalizer": (core("Namespace"), core("Namespace", meta={"finalizers": ["nope"]})),
+    "node finalizer": (core("Node"), core("Node", meta={"finalizers": ["nope"]})),
+    "budget finalizer": (
+        grouped(POLICY, "PodDisruptionBudget"),
+        grouped(POLICY, "PodDisruptionBudget", meta={"finalizers": ["free"]}),
+    ),
     "budget": (
         grouped(POLICY, "PodDisruptionBudget", spec={"minAvailable": 1}),
         grouped(POLICY, "PodDisruptionBudget", status={"currentHealthy": -1, "disruptionsAllowed": 3}),

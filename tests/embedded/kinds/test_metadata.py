@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from applecart.embedded.field_errors import FieldError
-from applecart.embedded.kinds.metadata import validate_metadata, validate_metadata_update
+from applecart.embedded.kinds.metadata import unqualified_finalizers, validate_metadata, validate_metadata_update
 from applecart.embedded.kinds.strategy import Strategy
 
 STORED = {
@@ -19,8 +19,8 @@ STORED = {
 DELETING = {**STORED, "deletionTimestamp": "2026-01-02T03:04:05Z", "deletionGracePeriodSeconds": 0, "finalizers": ["a.io/b"]}
 
 
-def new(*, namespaced: bool = True, is_custom: bool = False, **meta: Any) -> list[str]:
-    errors = validate_metadata(meta, namespaced=namespaced, name_problems=Strategy.name_problems, is_custom=is_custom)
+def new(*, namespaced: bool = True, **meta: Any) -> list[str]:
+    errors = validate_metadata(meta, namespaced=namespaced, name_problems=Strategy.name_problems)
     return [str(error) for error in errors]
 
 
@@ -43,9 +43,9 @@ def test_namespaces_are_for_namespaced_kinds_alone() -> None:
     assert new(name="a", namespace="b", namespaced=False) == ["metadata.namespace: Forbidden: not allowed on this type"]
 
 
-def test_custom_kinds_may_have_finalizers_without_a_domain() -> None:
-    assert new(name="a", namespace="b", finalizers=["mine"], is_custom=True) == []
-    assert len(new(name="a", namespace="b", finalizers=["mine"])) == 1
+def test_a_finalizer_without_a_domain_is_refused_when_it_comes_and_not_for_ever_after() -> None:
+    errors = unqualified_finalizers({"finalizers": ["a.io/b", "mine", "orphan", "yours"]}, {"finalizers": ["mine"]})
+    assert [error.field for error in errors] == ["metadata.finalizers[3]"]
 
 
 def test_managed_fields_say_who_and_how() -> None:

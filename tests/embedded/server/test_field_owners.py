@@ -269,6 +269,24 @@ async def test_who_scales_takes_the_number_from_its_applier(running: RunningApi)
     assert refused["message"] == f"Apply failed with 1 conflict: {text}"
 
 
+@pytest.mark.parametrize(
+    ("method", "media", "body"),
+    [
+        ("PATCH", MERGE, {"spec": {"replicas": 3}}),
+        ("PATCH", JSON_PATCH, [{"op": "add", "path": "/spec/replicas", "value": 3}]),
+        ("PUT", "application/json", {"metadata": {"name": "a"}, "spec": {"replicas": 3}}),
+    ],
+)
+async def test_what_wants_no_number_yet_is_scaled_all_the_same(running: RunningApi, method: str, media: str, body: Any) -> None:
+    kubectl = Kubectl(running)
+    await kubectl.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", SCALED)
+    path = f"/apis/{SCALES}/v1/scales"
+    await kubectl.call("POST", path, {"apiVersion": f"{SCALES}/v1", "kind": "Scales", "metadata": {"name": "a"}})
+    scale = body if method == "PATCH" else {"apiVersion": "autoscaling/v1", "kind": "Scale", **body}
+    await kubectl.call(method, f"{path}/a/scale", scale, media)
+    assert (await kubectl.get(f"{path}/a"))["spec"] == {"replicas": 3}
+
+
 async def test_who_scales_owns_nothing_of_what_nobody_owned(running: RunningApi) -> None:
     kubectl = Kubectl(running)
     await kubectl.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", SCALED)

@@ -327,6 +327,15 @@ async def test_an_eviction_tells_why_only_of_a_pod_that_runs(running: RunningApi
     assert ("DisruptionTarget" in told) is says_why
 
 
+async def test_a_status_brings_no_finalizer_that_no_later_write_could_keep(running: RunningApi) -> None:
+    """Every later write was refused because of it: a Pod never went, since its agent could not take its own finalizer off."""
+    await make(running, PODS, pod("ci", "p", "mac-1"))
+    brings = {"metadata": {"finalizers": ["mine"]}}
+    for place in ("", "/status"):
+        code, answer = await ask(running, ADMIN, Door("PATCH", f"{PODS}/p{place}", brings, MERGE))
+        assert (code, answer["details"]["causes"][0]["field"]) == (422, "metadata.finalizers[0]")
+
+
 async def test_a_namespace_that_goes_says_so_and_names_no_grace(running: RunningApi) -> None:
     code, answer = await ask(running, ADMIN, Door("DELETE", "/api/v1/namespaces/going"))
     assert (code, answer["status"]["phase"]) == (200, "Terminating")

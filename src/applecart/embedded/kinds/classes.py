@@ -64,6 +64,7 @@ def _system_problem(name: str, value: int, is_default: bool) -> str:
 class RuntimeClassStrategy(Strategy):
     creates_on_update = True
     updates_unconditionally = False
+    names_finalizers_freely = True
 
     def default(self, obj: Document) -> None:
         obj.setdefault("handler", "")

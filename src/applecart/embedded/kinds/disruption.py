@@ -43,6 +43,7 @@ class DisruptionBudgetStrategy(Strategy):
     status_takes_metadata = True
     counts_generations = True
     updates_unconditionally = False
+    names_finalizers_freely = True
 
     def default(self, obj: Document) -> None:
         obj.setdefault("spec", {})

@@ -31,10 +31,8 @@ _FIXED = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", 
 _TEXTS = ("name", "namespace", "uid")
 
 
-def validate_metadata(
-    meta: dict[str, Any], *, namespaced: bool, name_problems: NameProblems, is_custom: bool = False
-) -> list[FieldError]:
-    """What is wrong with the metadata of an object that is being written. Custom kinds name their finalizers freely."""
+def validate_metadata(meta: dict[str, Any], *, namespaced: bool, name_problems: NameProblems) -> list[FieldError]:
+    """What is wrong with the metadata of an object that is being written."""
     errors: list[FieldError] = []
     prefix, name, namespace = meta.get("generateName"), meta.get("name"), meta.get("namespace")
     if prefix:
@@ -56,10 +54,17 @@ def validate_metadata(
     _validate_contents(meta, errors)
     if meta.get("finalizers"):
         _validate_finalizers(meta["finalizers"], errors)
-        for index, finalizer in enumerate(meta["finalizers"]):
-            if not is_custom and "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
-                errors.append(invalid(f"metadata.finalizers[{index}]", finalizer, UNQUALIFIED))
     return errors
+
+
+def unqualified_finalizers(meta: dict[str, Any], old: dict[str, Any]) -> list[FieldError]:
+    """Finalizers of older kinds must say whose they are; one that is there already refuses nothing else that is written."""
+    known = old.get("finalizers") or ()
+    return [
+        invalid(f"metadata.finalizers[{index}]", finalizer, UNQUALIFIED)
+        for index, finalizer in enumerate(meta.get("finalizers") or ())
+        if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS and finalizer not in known
+    ]
 
 
 def validate_metadata_update(meta: dict[str, Any], old: dict[str, Any]) -> list[FieldError]:

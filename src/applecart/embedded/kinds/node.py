@@ -107,6 +107,7 @@ def _validate_addresses(addresses: list[dict[str, Any]], errors: list[FieldError
 class LeaseStrategy(Strategy):
     creates_on_update = True
     updates_unconditionally = False
+    names_finalizers_freely = True
 
     def default(self, obj: Document) -> None:
         if obj.get("spec") is None:

@@ -166,6 +166,7 @@ class CrdStrategy(Strategy):
 
     has_status = True
     status_takes_metadata = True
+    names_finalizers_freely = True
     counts_generations = True
     updates_unconditionally = False
 

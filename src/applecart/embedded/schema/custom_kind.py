@@ -26,6 +26,7 @@ class CustomStrategy(Strategy):
 
     updates_unconditionally = False
     counts_generations = True
+    names_finalizers_freely = True
 
     def __init__(
         self,

@@ -40,11 +40,12 @@ def scale_paths(version: Document) -> ScalePaths | None:
     return ScalePaths(*texts)
 
 
-def read_scale(obj: Document, paths: ScalePaths) -> Document:
-    """The Scale of an object. Without wanted replicas there is none; a real server says so with a 500."""
+def read_scale(obj: Document, paths: ScalePaths, *, is_written: bool = False) -> Document:
+    """The Scale of an object. Without wanted replicas there is none to be read (a real server says so with a 500), but one that
+    may be written."""
     meta = obj.get("metadata") or {}
     replicas = _whole(obj, paths.spec_replicas)
-    if replicas is None:
+    if replicas is None and not is_written:
         text = f"the spec replicas field {quoted(paths.spec_replicas)} does not exist"
         raise Refusal(400, "BadRequest", f"Internal error occurred: {text}", {"causes": [{"message": text}]})
     status: Document = {"replicas": _whole(obj, paths.status_replicas) or 0}

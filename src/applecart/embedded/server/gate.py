@@ -17,7 +17,7 @@ from applecart.embedded.auth.user import MASTERS, Attributes, User
 from applecart.embedded.field_errors import FieldError
 from applecart.embedded.field_errors import invalid as invalid_field
 from applecart.embedded.kinds.kind import Kind
-from applecart.embedded.kinds.metadata import validate_metadata, validate_metadata_update
+from applecart.embedded.kinds.metadata import unqualified_finalizers, validate_metadata, validate_metadata_update
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.patching.managed_fields import same_but_times
 from applecart.embedded.patching.values import unchanged
@@ -91,7 +91,8 @@ def create(core: Core, write: Write, document: Document, *, is_applied: bool = F
         metadata["generation"] = 1
     if generates:
         _generate_name(core.clock, kind, document)
-    if errors := kind.strategy.validate_with(_metadata_problems(kind, document), document, None):
+    problems = [*_metadata_problems(kind, document), *_finalizer_problems(kind, metadata, {})]
+    if errors := kind.strategy.validate_with(problems, document, None):
         raise invalid(kind.storage if kind.view and not kind.is_custom else kind.resource, metadata.get("name", ""), errors)
     if write.verb != "create":
         core.authorizer.check(write.user, _creation(write))
@@ -137,7 +138,7 @@ def update(
         track_definition(core, kind, old, document)
     if kind.strategy.counts_generations and not unchanged(kind.strategy.wanted(document), kind.strategy.wanted(old)):
         metadata["generation"] = old["metadata"].get("generation", 0) + 1
-    errors = validate_metadata_update(metadata, old["metadata"])
+    errors = [*validate_metadata_update(metadata, old["metadata"]), *_finalizer_problems(kind, metadata, old["metadata"])]
     if subresource == "status":
         errors += kind.strategy.validate_status(document, old)
     elif subresource == "finalize":
@@ -312,11 +313,12 @@ def _creation(write: Write) -> Attributes:
 
 def _metadata_problems(kind: Kind, document: Document) -> list[FieldError]:
     return validate_metadata(
-        document["metadata"],
-        namespaced=kind.resource.namespaced,
-        name_problems=kind.strategy.name_problems,
-        is_custom=kind.is_custom,
+        document["metadata"], namespaced=kind.resource.namespaced, name_problems=kind.strategy.name_problems
     )
+
+
+def _finalizer_problems(kind: Kind, metadata: Document, old: Document) -> list[FieldError]:
+    return [] if kind.strategy.names_finalizers_freely else unqualified_finalizers(metadata, old)
 
 
 def _give_identity(clock: Clock, metadata: dict[str, Any]) -> None:

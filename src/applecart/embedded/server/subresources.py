@@ -184,13 +184,13 @@ async def change_scale(core: Core, request: ApiRequest, kind: Kind, key: Key, pa
     record = find(core, kind, key)
     if record is None:
         raise not_found(kind.resource, key.name)
-    current = read_scale(viewed(core, kind, record), paths)
+    current = read_scale(viewed(core, kind, record), paths, is_written=True)
     scale = _patched(request, kind, current) if request.method == "PATCH" else _given(request)
     refuse_other_place(kind, key, scale)
     write = write_of(request, "update", kind, key, UPDATE, "scale")
 
     def make(document: Document) -> Document:
-        before = read_scale(document, paths)["spec"]
+        before = read_scale(document, paths, is_written=True)["spec"]
         write_scale(document, scale, paths)
         if read_scale(document, paths)["spec"] != before:
             track_scaled(core, kind, document, paths.spec_replicas, write.manager)

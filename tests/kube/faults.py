@@ -1,8 +1,8 @@
 """A network that misbehaves on purpose, between a client and any transport, on the loop's time.
 
-A `Plan` decides per request which fault strikes, if any. `sever` and `freeze` strike the streams that are already open. A fault
-that makes sense for streams only (a cut after so many bytes) strikes a plain call at its answer: the server did the work and
-the client does not learn it.
+A `Plan` decides per request which fault strikes, if any. `sever`, `end` and `freeze` strike the streams that are already open. A
+fault that makes sense for streams only (a cut after so many bytes) strikes a plain call at its answer: the server did the work
+and the client does not learn it.
 """
 
 import asyncio
@@ -110,6 +110,10 @@ class FaultyTransport:
     def sever(self) -> None:
         """Break every open stream."""
         self._strike(Cut())
+
+    def end(self) -> None:
+        """End every open stream as if it were complete."""
+        self._strike(Ends())
 
     def freeze(self) -> None:
         """Let nothing more through any open stream."""

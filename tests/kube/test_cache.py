@@ -154,3 +154,22 @@ def test_the_changes_replayed_give_the_cache_and_the_indexes_agree_with_it(
         assert sorted(obj.name for obj in cache.by_index("color", color)) == sorted(
             obj.name for obj in cache if color in by_color(obj)
         )
+
+
+def test_a_list_that_shows_another_life_under_the_same_revision_is_a_deletion_and_an_addition() -> None:
+    """As from a store that was made anew."""
+    cache: Cache[ConfigMap] = Cache()
+    before, after = config_map("a", uid="one"), config_map("a", uid="two")
+    cache.put(before)
+    replacement = Replacement(cache)
+    replacement.offer([after])
+    assert replacement.commit() == [Change(key("a"), before, None), Change(key("a"), None, after)]
+
+
+def test_values_that_nothing_has_any_more_take_no_memory() -> None:
+    cache: Cache[ConfigMap] = Cache()
+    cache.add_index("color", by_color)
+    for number in range(10):
+        cache.put(config_map("a", revision=number + 1, color=f"color-{number}"))
+    cache.remove(key("a"))
+    assert cache._indexes == {"color": {}}

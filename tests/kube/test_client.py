@@ -1,7 +1,7 @@
 """Deadlines and retries of calls, on virtual time, through a network that fails on purpose."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from itertools import pairwise
 
@@ -21,9 +21,9 @@ from applecart.kube.endpoint import Endpoint
 from applecart.kube.errors import ApiError, Conflict, Expired, ServerFault, TooManyRequests
 from applecart.kube.http import explained
 from applecart.kube.patch import Json, Merge, Patch
-from applecart.kube.transport import Request
+from applecart.kube.transport import Request, Response, Stream
 from tests.kube.embedded_api import serving
-from tests.kube.faults import Cut, Fault, FaultyTransport, Hung, Lost, Refused, Says, Slow, Stalls, always, in_turn
+from tests.kube.faults import Cut, Fault, FaultyTransport, Hung, Lost, Refused, Says, Slow, Stalls, always, in_turn, refusal
 from tests.kube.objects import config_map
 
 KEY = Key("ci", "a")
@@ -314,6 +314,70 @@ async def test_a_refused_stream_raises_its_class_and_is_not_repeated(world: Worl
         await world.client.open(Request("GET", "/api/v1/namespaces/ci/configmaps", (("watch", "true"),)))
     assert caught.value.retry_after_s == 3
     assert world.attempts == 1
+
+
+async def test_a_stream_is_given_up_at_the_shorter_of_both_deadlines(world: World, clock: Clock) -> None:
+    world.network.plan = always(Hung())
+    for request_s, client_s in ((5.0, 30.0), (30.0, 5.0)):
+        began_s = clock.monotonic()
+        client = Client(world.network, clock, deadline_s=client_s)
+        with pytest.raises(DeadlineExceeded):
+            await client.open(Request("GET", "/api/v1/nodes", deadline_s=request_s))
+        assert clock.monotonic() - began_s == pytest.approx(5)
+
+
+class Endless:
+    """A refusal whose body does not end."""
+
+    status = 500
+    headers: Mapping[str, str] = {}
+
+    def __init__(self) -> None:
+        self.read_bytes = 0
+
+    async def send(self, request: Request) -> Response:
+        raise AssertionError(request)
+
+    async def open(self, _: Request) -> Stream:
+        return self
+
+    async def read(self) -> bytes:
+        self.read_bytes += 1 << 16
+        return b"x" * (1 << 16) if self.read_bytes < 1 << 24 else b""
+
+    async def aclose(self) -> None: ...
+
+
+async def test_a_refusal_that_does_not_end_is_not_read_to_its_end(clock: Clock) -> None:
+    endless = Endless()
+    with pytest.raises(ServerFault):
+        await Client(endless, clock).open(Request("GET", "/api/v1/nodes"))
+    assert endless.read_bytes <= 1 << 20
+
+
+class Pages:
+    """A list in these answers, one a call."""
+
+    def __init__(self, *answers: Response) -> None:
+        self._answers = iter(answers)
+
+    async def send(self, _: Request) -> Response:
+        return next(self._answers)
+
+    async def open(self, request: Request) -> Stream:
+        raise AssertionError(request)
+
+    async def aclose(self) -> None: ...
+
+
+def page(name: str, token: str = "") -> Response:
+    items = [{"metadata": {"name": name, "namespace": "ci", "resourceVersion": "1"}}]
+    return Response(200, msgspec.json.encode({"metadata": {"resourceVersion": "1", "continue": token}, "items": items}))
+
+
+async def test_a_list_that_begins_again_holds_nothing_of_the_one_before(clock: Clock) -> None:
+    pages = Pages(page("a", "more"), refusal(410), page("a"))
+    assert [obj.name for obj in await Client(pages, clock).list(ConfigMap, "ci")] == ["a"]
 
 
 async def test_a_closed_client_answers_nothing_more(world: World) -> None:

@@ -18,7 +18,7 @@ from applecart.embedded.server.server import RunningApi
 from applecart.errors import BadInput, Transient
 from applecart.kube.cache import Change
 from applecart.kube.client import Client
-from applecart.kube.controller import DONE, WAIT, Controller, Outcome, Result, again_in, beyond_status
+from applecart.kube.controller import DONE, REMEMBERED_TEXTS, WAIT, Controller, Outcome, Result, again_in, beyond_status
 from applecart.kube.errors import Conflict, Status
 from applecart.kube.informer import Informer
 from applecart.kube.patch import Merge
@@ -211,6 +211,28 @@ async def test_an_unexpected_error_is_logged_with_its_traceback_once_per_text(
         "no such field in a",
         "no such field in b",
     ]
+
+
+async def fails_with_its_first_word(key: str) -> Result:
+    raise RuntimeError(key.split()[0])
+
+
+async def test_a_text_is_remembered_as_long_as_it_is_among_the_latest(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    """Its last time counts, not its first one; and those that are told no more make room."""
+    others = [f"other-{number}" for number in range(REMEMBERED_TEXTS - 1)]
+    async with Bench(clock, fails_with_its_first_word).running() as bench:
+        for key in ("text", *others, "text again", "one-more", "text once more"):
+            bench.queue.add(key)
+        await elapse(0.1)
+        assert tracebacks(caplog).count("text") == 1
+        assert tracebacks(caplog).count("other-0") == 1
+        bench.queue.add("other-0 which was forgotten")
+        await elapse(0.1)
+        assert tracebacks(caplog).count("other-0") == 2
+
+
+def tracebacks(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [str(record.exc_info[1]) for record in caplog.records if record.exc_info]
 
 
 async def test_an_expected_error_is_logged_as_its_sentence(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:

@@ -13,16 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from applecart.api.coordination import Lease
-from applecart.api.meta import Key
-from applecart.clock import Clock
+from applecart.api.meta import Key, ObjectMeta
+from applecart.clock import Clock, VirtualClock
 from applecart.embedded.server.server import RunningApi
 from applecart.errors import BadInput
 from applecart.kube.client import Client
 from applecart.kube.election import STUCK_EXIT_CODE, Election, StuckWork, WorkEndedItself, unique_identity
 from applecart.kube.lease import JITTER, LeaseHold, Standing, Timing
 from applecart.kube.patch import Merge
+from applecart.kube.transport import Request
 from tests.kube.backends import Backend
 from tests.kube.embedded_api import serving
+from tests.kube.faults import FaultyTransport, Hung, Refused, always
 from tests.kube.processes import Link, Process, Served, Weather, World
 from tests.soak import soaks
 from tests.virtual_time import elapse
@@ -496,6 +498,98 @@ async def test_an_impatient_second_cancellation_does_not_leave_the_work_behind(r
     await asyncio.wait({task})
     assert task.cancelled()
     assert not is_at_work
+
+
+async def test_a_cancellation_during_the_end_of_a_lost_term_ends_the_election(running: RunningApi, clock: Clock) -> None:
+    """The work takes two seconds to stop, and within them the process is told to stop as well."""
+    network = FaultyTransport(running.transport())
+
+    async def work() -> None:
+        try:
+            await forever()
+        finally:
+            await elapse(2)
+
+    task = asyncio.create_task(Election(Client(network, clock), KEY, "a", clock).lead(work))
+    await elapse(1)
+    network.plan = always(Refused())
+    await elapse(TIMING.renew_deadline_s)
+    network.heal()
+    task.cancel()
+    await asyncio.wait({task}, timeout=10)
+    assert task.done()
+
+
+@pytest.mark.parametrize("has_led", [False, True])
+async def test_a_standby_that_is_stopped_waits_for_no_api(running: RunningApi, clock: Clock, has_led: bool) -> None:
+    """It has nothing to give back, so it does not look whether it has."""
+    network = FaultyTransport(running.transport())
+    direct = Client(running.transport(), clock)
+    terms: list[float] = []
+
+    async def work() -> None:
+        terms.append(clock.monotonic())
+        await forever()
+
+    task = asyncio.create_task(Election(Client(network, clock), KEY, "a", clock).lead(work))
+    if has_led:
+        await elapse(1)
+    else:
+        await elapse(0)
+        task.cancel()
+        await asyncio.wait({task})
+        await direct.create(Lease(metadata=ObjectMeta(name=KEY.name, namespace=KEY.namespace)))
+    await direct.patch(Lease, KEY, Merge({"spec": {"holderIdentity": "z", "renewTime": "2031-01-01T00:00:00.000000Z"}}))
+    if not has_led:
+        task = asyncio.create_task(Election(Client(network, clock), KEY, "b", clock).lead(work))
+    await elapse(5)
+    assert len(terms) == has_led
+    network.plan = always(Hung())
+    began_s = clock.monotonic()
+    task.cancel()
+    await asyncio.wait({task})
+    assert clock.monotonic() == began_s
+
+
+async def test_a_standby_takes_over_as_soon_as_the_holders_time_is_over(running: RunningApi, clock: Clock) -> None:
+    client = Client(running.transport(), clock)
+    await client.create(Lease(metadata=ObjectMeta(name=KEY.name, namespace=KEY.namespace)))
+    await write(client, {"holderIdentity": "dead", "renewTime": "2031-01-01T00:00:00.000000Z"})
+
+    async def work() -> None:
+        assert clock.monotonic() == pytest.approx(TIMING.lease_s, abs=0.05)
+
+    await Election(client, KEY, "a", clock).lead(work)
+
+
+class Slept(VirtualClock):
+    """A clock whose machine stood still for a while, as its loop does not know."""
+
+    stood_still_s = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.stood_still_s
+
+
+async def test_a_lease_that_was_taken_too_long_ago_when_we_learn_of_it_is_taken_again_before_any_work(
+    running: RunningApi,
+) -> None:
+    loop = asyncio.get_running_loop()
+    clock = Slept(loop)
+
+    def stand_still(request: Request) -> None:
+        if request.method == "PATCH" and not clock.stood_still_s:
+            clock.stood_still_s = TIMING.renew_deadline_s + 1
+
+    began = 0
+
+    async def work() -> None:
+        nonlocal began
+        began += 1
+        await elapse(60)
+
+    await Election(Client(FaultyTransport(running.transport(), stand_still), clock), KEY, "a", clock).lead(work)
+    assert began == 1
 
 
 def test_the_last_resort_ends_a_process_whose_cleanup_would_wait_forever() -> None:

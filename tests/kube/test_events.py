@@ -34,6 +34,7 @@ from applecart.kube.events import (
     Subject,
     event_name,
 )
+from applecart.kube.transport import Request
 from applecart.secrets import Secret
 from tests.kube.backends import Backend
 from tests.kube.faults import FaultyTransport, Lost, Refused, Says, always, in_turn
@@ -94,6 +95,16 @@ def test_after_ten_quiet_minutes_sentences_stand_alone_again() -> None:
     assert later.message == "attempt 15 failed"
 
 
+def test_an_object_that_is_never_quiet_for_ten_minutes_stays_combined() -> None:
+    folding = Folding()
+    for number in range(SIMILAR_ALLOWED):
+        folding.fold(about(), f"sentence {number}", 0.0)
+    for number, at_s in enumerate((400.0, 800.0, 1200.0)):
+        series = folding.fold(about(), f"later {number}", at_s)
+        assert series is not None
+        assert series.message == f"{COMBINED}later {number}"
+
+
 def test_an_object_that_keeps_talking_is_heard_once_in_five_minutes() -> None:
     folding = Folding()
     heard = [folding.fold(about(), "again", number) is not None for number in range(100)]
@@ -103,6 +114,13 @@ def test_an_object_that_keeps_talking_is_heard_once_in_five_minutes() -> None:
     assert series.count == 101  # what was not written was still counted
     assert folding.fold(about(), "again", 101 + OBJECT_REFILL_S) is None
     assert folding.fold(about("mac-8"), "again", 101) is not None
+
+
+def test_an_object_that_was_quiet_for_a_day_may_not_say_more_at_once_than_a_new_one() -> None:
+    folding = Folding()
+    folding.fold(about(), "again", 0.0)
+    day_s = 24 * 3600.0
+    assert sum(folding.fold(about(), "again", day_s) is not None for _ in range(10 * OBJECT_BURST)) == OBJECT_BURST
 
 
 def test_a_whole_fleet_that_talks_at_once_is_limited_too() -> None:
@@ -296,6 +314,20 @@ async def test_an_event_the_api_refuses_is_dropped_at_once_and_the_next_is_writt
     desk.recorder.event(POD, NORMAL, "Pulled", "image 1")
     assert [event.reason for event in await desk.events()] == ["Pulled"]
     assert desk.outcomes == ["dropped", "written"]
+
+
+async def test_a_bug_below_costs_one_event_which_is_counted(desk: Desk) -> None:
+    def breaks(_: Request) -> None:
+        raise RuntimeError("a bug")
+
+    desk.wire.plan = breaks
+    desk.recorder.event(POD, "Normal", "Lost", "this one")
+    await desk.recorder.flushed()
+    desk.wire.heal()
+    desk.recorder.event(POD, "Normal", "Next", "that one")
+    await desk.recorder.flushed()
+    assert desk.recorder.dropped == 1
+    assert [event.reason for event in await desk.events()] == ["Next"]
 
 
 async def test_a_lost_answer_may_double_an_event_and_never_loses_one(desk: Desk) -> None:

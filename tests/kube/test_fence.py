@@ -16,7 +16,7 @@ from applecart.kube.election import Election
 from applecart.kube.endpoint import Endpoint
 from applecart.kube.http import HttpTransport
 from applecart.kube.patch import Merge
-from applecart.kube.transport import FencedTransport, NotLeading, Request
+from applecart.kube.transport import FENCE, FencedTransport, NotLeading, Request
 
 KEY = Key("test", "provider")
 
@@ -97,3 +97,12 @@ async def test_closing_the_fence_leaves_the_connection_to_its_owner(running: Run
     api = running.transport()
     await FencedTransport(api, lambda: True).aclose()
     assert await Client(api, clock).list(ConfigMap, "test") == []
+
+
+async def test_the_fence_of_one_call_is_none_of_the_next(running: RunningApi, clock: Clock) -> None:
+    """The election's own writes go to the same connections, in a task that may have written under the fence before."""
+    fenced = FencedTransport(running.transport(), lambda: True)
+    await fenced.send(Request("GET", "/api/v1/nodes"))
+    stream = await fenced.open(Request("GET", "/api/v1/nodes", (("watch", "true"),)))
+    await stream.aclose()
+    assert FENCE.get() is None

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import io
 import json
 import os
 import socket
@@ -23,7 +24,7 @@ from applecart.kube.auth.credentials import NO_CREDENTIAL, ClientCertificate, Cr
 from applecart.kube.endpoint import Endpoint
 from applecart.kube.http import AnswerTooLarge, HttpTransport
 from applecart.kube.tls import TlsFailure
-from applecart.kube.transport import Request
+from applecart.kube.transport import Request, Response
 from applecart.secrets import Secret
 from tests.kube.api_stand_in import ApiStandIn, Certificates
 
@@ -427,3 +428,84 @@ async def test_what_is_given_up_leaves_no_connection_behind(is_stream: bool, tmp
         await transport.aclose()
         assert open_files() == before - 1
         stopping.set()
+
+
+class Spent:
+    """A connection that is over, as a server says with `Connection: close`; its TLS goodbye nobody answers."""
+
+    should_close = True
+
+    def __init__(self) -> None:
+        self.transport = self
+        self.ended: list[str] = []
+
+    def abort(self) -> None:
+        self.ended.append("abort")
+
+    def close(self) -> None:
+        self.ended.append("close")
+
+
+async def test_a_connection_that_is_over_by_its_own_is_let_go_without_a_goodbye() -> None:
+    from aiohttp.client_reqrep import ConnectionKey
+
+    from applecart.kube.http_connector import AbortingConnector
+
+    connector, spent = AbortingConnector(), Spent()
+    key = ConnectionKey("server", 443, True, True, None, None, None)
+    connector._release(key, spent)  # type: ignore[arg-type]
+    assert spent.ended == ["abort", "close"]
+    await connector.close()
+
+
+class Refusing(HttpTransport):
+    """One whose first exchange is refused, without a network."""
+
+    def __init__(self) -> None:
+        super().__init__(Endpoint(server="https://x", server_from="x"), Vault(token("old"), token("new")), SystemClock(), {})
+        self.deadlines_s: list[float] = []
+        self.took_s = 0.0
+        self.closed: list[int] = []
+
+    async def _send_once(self, request: Request, credential: Credential, deadline_s: float) -> Response:
+        loop = asyncio.get_running_loop()
+        self.deadlines_s.append(deadline_s)
+        began_s = loop.time()
+        while loop.time() == began_s:  # noqa: ASYNC110 (any time at all, and nothing to wait on)
+            await asyncio.sleep(0)
+        self.took_s = self.took_s or loop.time() - began_s
+        return Response(401 if len(self.deadlines_s) == 1 else 200)
+
+    async def _open_once(self, request: Request, credential: Credential) -> Any:
+        self.deadlines_s.append(0.0)
+        return Opened(self.closed, len(self.deadlines_s))
+
+
+class Opened:
+    headers: dict[str, str] = {}
+
+    def __init__(self, closed: list[int], number: int) -> None:
+        self.status = 401 if number == 1 else 200
+        self._closed, self._number = closed, number
+
+    async def aclose(self) -> None:
+        self._closed.append(self._number)
+
+
+async def test_the_second_attempt_after_a_refused_credential_has_what_the_first_left_of_the_time() -> None:
+    transport = Refusing()
+    assert (await transport.send(VERSION)).status == 200
+    first_s, second_s = transport.deadlines_s
+    assert second_s <= first_s - transport.took_s
+
+
+async def test_a_stream_that_was_refused_is_closed_before_the_next_is_opened() -> None:
+    transport = Refusing()
+    assert (await transport.open(VERSION)).status == 200
+    assert transport.closed == [1]
+
+
+def test_a_large_body_is_sent_in_pieces() -> None:
+    """Sent whole, it keeps the loop from everything else."""
+    assert isinstance(module._payload(b"x" * (module.WHOLE_BODY_BYTES + 1)), io.BytesIO)
+    assert module._payload(b"x") == b"x"

@@ -255,6 +255,87 @@ async def test_a_watch_that_opens_and_tells_nothing_is_trouble(world: World, fau
         assert informer.behind_s() == 0
 
 
+async def test_watches_that_end_early_and_told_nothing_are_trouble(world: World) -> None:
+    """Not only those that end at once: a watch that is well brings a bookmark a minute."""
+    informer = world.informer()
+    async with following(informer):
+        await informer.following()
+        for _ in range(2):
+            assert informer.trouble is None
+            await elapse(10)
+            world.network.end()
+        await elapse(1)
+        assert informer.trouble is not None
+
+
+async def test_a_short_watch_that_told_something_is_followed_by_the_next_at_once(world: World, clock: Clock) -> None:
+    informer = world.informer()
+    async with following(informer):
+        await informer.following()
+        await world.create("a")
+        await informer.wait_until(lambda: "a" in names(informer))
+        world.network.end()
+        await elapse(0.001)
+        assert world.watches_opened() == 2
+
+
+async def test_a_server_that_always_answers_410_is_not_hammered_by_one_that_once_heard_of_it(world: World) -> None:
+    informer = world.informer()
+    async with following(informer):
+        await informer.following()
+        await world.create("a")
+        await informer.wait_until(lambda: "a" in names(informer))
+        world.network.plan = lambda request: Says(410) if ("watch", "true") in request.query else None
+        world.network.sever()
+        await elapse(HOUR_S)
+    assert world.lists_read() < 300
+
+
+async def test_a_server_that_refuses_every_watch_is_not_hammered(world: World) -> None:
+    world.network.plan = lambda request: Says(500) if ("watch", "true") in request.query else None
+    informer = world.informer(tuning=Tuning(relist_s=DAY_S))
+    async with following(informer):
+        await elapse(HOUR_S)
+    assert world.watches_opened() < 300
+
+
+async def test_whoever_asks_for_an_open_watch_during_an_outage_waits_for_its_end(world: World) -> None:
+    informer = world.informer()
+    async with following(informer):
+        await informer.following()
+        world.network.plan = always(Refused())
+        world.network.sever()
+        await elapse(10)
+        waiting = asyncio.create_task(informer.following())
+        await elapse(60)
+        assert not waiting.done()
+        world.network.heal()
+        await waiting
+
+
+async def test_informers_that_began_together_do_not_list_again_together(world: World) -> None:
+    informers = [world.informer(tuning=Tuning(relist_s=HOUR_S)) for _ in range(10)]
+    tasks = [asyncio.create_task(informer.run()) for informer in informers]
+    await elapse(1.2 * HOUR_S)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    listed_at_s = [
+        at_s
+        for request, at_s in zip(world.network.calls, world.network.called_at_s, strict=True)
+        if ("watch", "true") not in request.query
+    ]
+    assert len({round(at_s) for at_s in listed_at_s if at_s > 1}) == 10
+
+
+async def test_no_watch_is_asked_for_beyond_the_next_relist(world: World) -> None:
+    informer = world.informer(tuning=Tuning(relist_s=20))
+    async with following(informer):
+        await informer.following()
+    asked = dict(world.network.calls[-1].query)
+    assert int(asked["timeoutSeconds"]) <= 22  # the relist is spread out by a tenth
+
+
 async def test_a_server_that_ends_every_watch_at_once_is_not_hammered(world: World) -> None:
     informer = world.informer(tuning=Tuning(relist_s=DAY_S))
 
@@ -360,6 +441,21 @@ async def test_an_index_that_fails_on_an_object_keeps_no_change_from_the_handler
     assert "an index function failed" in caplog.text
 
 
+async def test_an_index_that_ends_as_cancelled_keeps_no_change_from_the_handlers(world: World) -> None:
+    seen: list[str] = []
+
+    def cancelled(_: ConfigMap) -> list[str]:
+        raise asyncio.CancelledError
+
+    informer = world.informer(indexes={"v": cancelled})
+    informer.on_change(lambda change: seen.append(change.key.name))
+    async with following(informer):
+        await informer.following()
+        await world.create("a")
+        await elapse(1)
+    assert seen == ["a"]
+
+
 async def test_two_functions_have_no_index_of_one_name(world: World) -> None:
     """The second one found by the first one's values, without a word."""
     informer = world.informer(indexes={"owner": lambda obj: [obj.labels.get("a", "")]})
@@ -429,6 +525,51 @@ async def test_a_handler_that_failed_hears_of_the_object_again_as_it_is_by_then(
         fails = False
         await elapse(2)
         assert heard == [("goes", False)]
+
+
+async def test_a_handler_that_failed_and_went_hears_nothing_more(world: World) -> None:
+    calls: list[str] = []
+
+    def broken(change: Change[ConfigMap]) -> None:
+        calls.append(change.key.name)
+        raise ValueError("a bug")
+
+    informer = world.informer()
+    informer.on_change(broken)
+    async with following(informer):
+        await world.create("a")
+        await informer.wait_until(lambda: "a" in names(informer))
+        informer.off_change(broken)
+        await elapse(HOUR_S)
+    assert calls == ["a"]
+    assert informer.untold_count == 0
+
+
+async def test_a_handler_that_fails_on_the_second_half_is_told_that_half_again(world: World) -> None:
+    heard: list[tuple[bool, bool]] = []
+    fails_on_new = fails = False
+
+    def broken(change: Change[ConfigMap]) -> None:
+        heard.append((change.old is not None, change.new is not None))
+        if fails or (fails_on_new and change.new is not None):
+            raise ValueError("a bug")
+
+    informer = world.informer()
+    informer.on_change(broken)
+    async with following(informer):
+        made = await world.create("a")
+        await informer.wait_until(lambda: "a" in names(informer))
+        fails = True
+        await world.delete("a")
+        again = await world.create("a")
+        await informer.wait_until(lambda: informer.get(made.key) == again)
+        heard.clear()
+        fails, fails_on_new = False, True
+        await elapse(60)
+        fails_on_new = False
+        await elapse(600)
+    assert heard[0] == (True, False)
+    assert set(heard[1:]) == {(False, True)}
 
 
 async def test_a_late_handler_first_hears_what_is_already_known(world: World) -> None:

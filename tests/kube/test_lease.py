@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from applecart.api.coordination import Lease, LeaseSpec
-from applecart.api.meta import Key, instant
+from applecart.api.meta import Key, ObjectMeta, instant
 from applecart.clock import Clock
 from applecart.embedded.server.server import RunningApi
 from applecart.errors import BadInput
@@ -30,8 +30,9 @@ from applecart.kube.lease import (
     taken,
 )
 from applecart.kube.patch import Merge
-from applecart.kube.transport import Transport
+from applecart.kube.transport import Request, Transport
 from tests.kube.faults import FaultyTransport, Hung, Lost, Refused, Says, always, in_turn
+from tests.kube.stuck import Between
 from tests.virtual_time import elapse
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -280,6 +281,32 @@ async def test_releasing_empties_the_record_and_keeps_the_count(table: Table) ->
     assert not table.hold.is_safe()
 
 
+async def test_releasing_tries_again_when_somebody_changed_the_record_in_between(table: Table) -> None:
+    label = Merge({"metadata": {"labels": {"seen-by": "a-person"}}})
+    has_meddled = False
+
+    async def meddle(request: Request) -> None:
+        nonlocal has_meddled
+        if request.method == "PATCH" and not has_meddled and hold.takes:
+            has_meddled = True
+            await Client(table.api, table.clock).patch(Lease, KEY, label)
+
+    hold = table.candidate("me", Between(table.wire, meddle))
+    assert await hold.attempt() is Standing.LEADER
+    await hold.release()
+    assert has_meddled
+    assert (await table.lease()).holder == ""
+
+
+async def test_a_lease_that_is_gone_needs_no_release(table: Table, caplog: pytest.LogCaptureFixture) -> None:
+    await table.hold.attempt()
+    await Client(table.api, table.clock).delete(Lease, KEY)
+    table.wire.calls.clear()
+    await table.hold.release()
+    assert table.methods() == ["GET"]
+    assert "could not release" not in caplog.text
+
+
 async def test_releasing_leaves_another_holder_alone(table: Table) -> None:
     await table.hold.attempt()
     other = table.candidate("other", table.api)
@@ -295,3 +322,13 @@ async def test_releasing_gives_up_on_an_api_that_hangs(table: Table) -> None:
     table.wire.plan = always(Hung())
     await table.hold.release()
     assert table.clock.monotonic() == pytest.approx(RELEASE_S)
+
+
+async def test_a_lease_that_another_makes_at_the_same_time_is_looked_at_again(table: Table) -> None:
+    async def made_before(request: Request) -> None:
+        if request.method == "POST":
+            await Client(table.api, table.clock).create(Lease(metadata=ObjectMeta(name=KEY.name, namespace=KEY.namespace)))
+
+    hold = table.candidate("me", Between(table.wire, made_before))
+    assert await hold.attempt() is Standing.LEADER
+    assert hold.complaint == ""

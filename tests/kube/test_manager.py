@@ -15,11 +15,11 @@ from applecart.api.pods import Pod
 from applecart.clock import Clock
 from applecart.embedded.server.server import RunningApi
 from applecart.errors import ControlPlaneFault, Transient
-from applecart.kube.background import RESTART, TASK_DOWN, WELL_AFTER_S, Work
+from applecart.kube.background import RESTART, TASK_DOWN, WELL_AFTER_S, Background, Work
 from applecart.kube.client import Client
 from applecart.kube.controller import DONE, Result
 from applecart.kube.election import Election
-from applecart.kube.informer import Informer
+from applecart.kube.informer import Informer, Tuning
 from applecart.kube.manager import Manager
 from applecart.kube.metadata_only import metadata_kind
 from applecart.kube.transport import NotLeading
@@ -202,6 +202,56 @@ async def test_an_informer_of_metadata_goes_on_while_a_controller_reads_it(manag
     assert part in manager.informers
 
 
+async def test_one_handler_that_goes_leaves_the_informer_to_the_others(manager: Manager) -> None:
+    part = manager.informer(metadata_kind(ConfigMap.resource), "ci")
+    goes: list[object] = []
+    stays: list[object] = []
+    handler = goes.append
+    part.on_change(handler)
+    part.on_change(stays.append)
+    async with at_work(manager):
+        await part.following()
+        manager.drop(part, handler)
+        await manager.client.create(config_map("ci", "a"))
+        await elapse(1)
+    assert (len(goes), len(stays)) == (0, 1)
+
+
+async def test_an_informer_that_nobody_needs_any_more_ends(manager: Manager) -> None:
+    """It would follow, and hold in memory, a kind that is gone."""
+
+    def handler(_: object) -> None: ...
+
+    part = manager.informer(metadata_kind(Pod.resource), "test")
+    part.on_change(handler)
+    async with at_work(manager):
+        await part.following()
+        manager.drop(part, handler)
+        await elapse(1)
+        assert "informer of metadata of pods in test" not in {task.get_name() for task in asyncio.all_tasks()}
+        assert 'kind="pods"' not in manager.metrics.render().decode()
+
+
+async def test_what_is_added_between_two_terms_runs_in_the_next(clock: Clock) -> None:
+    background, late = Background(clock), Failing(clock, 10_000.0)
+    for _ in range(2):
+        task = asyncio.create_task(background.run())
+        await elapse(1)
+        task.cancel()
+        await asyncio.wait([task])
+        if not background.tasks:
+            background.add("late", late.run)
+    assert late.started_at_s == [1]
+
+
+async def test_a_task_that_never_failed_has_a_series(manager: Manager) -> None:
+    """So that an alert on its increase sees the first time."""
+    manager.background("well", Failing(manager.clock, 10_000.0).run)
+    async with at_work(manager):
+        await elapse(1)
+        assert 'applecart_task_restarts_total{task="well"} 0.0' in manager.metrics.render().decode()
+
+
 async def test_what_a_reconcile_starts_in_the_background_is_no_part_of_it(manager: Manager) -> None:
     """Its writes would be refused once that reconcile has ended."""
     async with at_work(manager):
@@ -280,6 +330,7 @@ async def test_whoever_asks_for_the_same_scope_gets_the_same_informer(running: R
     assert one is other
     assert manager.informer(Pod, "ci") is not one
     assert manager.informer(Pod, labels="a=b") is not one
+    assert manager.informer(Node, fields="metadata.name=mac-1") is not manager.informer(Node)
     async with at_work(manager):
         await one.following()
         late = manager.informer(Pod, indexes={"name": lambda pod: [pod.name]})
@@ -402,6 +453,28 @@ async def test_only_who_holds_the_lease_works_and_a_standby_takes_over_warm(runn
             await elapse(60)
             assert len(copies[1].keys) >= 1
     assert b'leader_election_master_status{name="test/leader"} 0.0' in first.metrics.render()
+
+
+async def test_events_of_a_standby_are_not_sent(running: RunningApi, clock: Clock) -> None:
+    network = FaultyTransport(running.transport())
+    manager = Manager(Client(network, clock), lease=LEASE, identity="late")
+    recorder = manager.recorder("late")
+    made = await Client(running.transport(), clock).create(config_map("ci", "a"))
+    recorder.event(made, "Normal", "Made", "it was made")
+    task = asyncio.create_task(recorder.run())
+    await recorder.flushed()
+    assert network.calls == []
+    assert recorder.dropped == 1
+    task.cancel()
+
+
+async def test_informers_are_as_patient_as_the_manager_was_told(running: RunningApi, clock: Clock) -> None:
+    network = FaultyTransport(running.transport())
+    manager = Manager(Client(network, clock), tuning=Tuning(watch_s=7))
+    maps = manager.informer(ConfigMap, "ci")
+    async with at_work(manager):
+        await maps.following()
+    assert ("timeoutSeconds", "7") in network.calls[-1].query
 
 
 async def test_what_a_standby_decides_is_not_sent(running: RunningApi, clock: Clock) -> None:

@@ -15,8 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from applecart.api.core import ConfigMap
+from applecart.api.crd import DEFINITIONS
 from applecart.api.meta import Key, document
 from applecart.api.pods import Pod
+from applecart.api.runners import RunnerPool
 from applecart.clock import Clock, VirtualClock, VirtualLoop, run_virtual
 from applecart.embedded.server.server import RunningApi
 from applecart.embedded.store.record import Change
@@ -26,10 +28,10 @@ from applecart.kube.controller import DONE, Controller, Result
 from applecart.kube.errors import NotFound
 from applecart.kube.informer import Informer, Tuning
 from applecart.kube.manager import Manager
-from applecart.kube.own_writes import LOOK_UPS, PATIENCE_S, WITHIN_S, Behind, OwnWrites, TooLate, target_of
+from applecart.kube.own_writes import LOOK_UPS, PATIENCE_S, SENT_AGAIN_S, WITHIN_S, Behind, OwnWrites, TooLate, target_of
 from applecart.kube.patch import Merge
 from applecart.kube.transport import READS, Request, Response, Stream, Transport
-from tests.kube.embedded_api import serving
+from tests.kube.embedded_api import define, serving
 from tests.kube.faults import (
     Cut,
     Ends,
@@ -46,7 +48,7 @@ from tests.kube.faults import (
     always,
     in_turn,
 )
-from tests.kube.objects import config_map, pod
+from tests.kube.objects import config_map, pod, runner_pool
 from tests.virtual_time import elapse
 
 REPLICAS = 3
@@ -220,10 +222,11 @@ class DelayedStream:
 class Stage:
     """A writer and the informer it decides on."""
 
-    def __init__(self, running: RunningApi, clock: Clock, labels: str = "", fields: str = "") -> None:
+    def __init__(self, running: RunningApi, clock: Clock, labels: str, fields: str, namespace: str) -> None:
         self.wire = Slowly(running.transport())
-        self.client = Client(self.wire, clock)
-        self.maps = Informer(self.client, ConfigMap, "ci", labels=labels, fields=fields)
+        self.network = FaultyTransport(self.wire)
+        self.client = Client(self.network, clock)
+        self.maps = Informer(self.client, ConfigMap, namespace, labels=labels, fields=fields)
         self.writes = OwnWrites()
         self.writes.read_from(self.maps)
 
@@ -233,8 +236,10 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(running: RunningApi, clock: Clock, labels: str = "", fields: str = "") -> AsyncIterator[Stage]:
-    stage = Stage(running, clock, labels, fields)
+async def staged(
+    running: RunningApi, clock: Clock, labels: str = "", fields: str = "", namespace: str = "ci"
+) -> AsyncIterator[Stage]:
+    stage = Stage(running, clock, labels, fields, namespace)
     task = asyncio.create_task(stage.maps.run())
     await stage.maps.following()
     yield stage
@@ -332,6 +337,17 @@ async def test_a_write_of_which_nobody_knows_whether_an_event_tells_it_is_looked
         assert stage.wire.sent == ["GET configmaps"]  # of the one alone
 
 
+async def test_a_write_that_an_event_tells_after_all_is_not_looked_up(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock, fields="metadata.namespace=ci") as stage:
+        stage.wire.lag_s = PATIENCE_S / 2
+        with stage.writes.noted():
+            await stage.client.create(config_map("ci", "a"))
+        stage.wire.sent.clear()
+        await stage.writes.seen()
+        assert stage.names == ["a"]
+        assert stage.wire.sent == []
+
+
 @pytest.mark.parametrize("takes_back", ["deletion", "label"])
 async def test_what_was_made_and_taken_back_is_not_taken_for_alive_later(
     running: RunningApi, clock: Clock, takes_back: str
@@ -357,14 +373,13 @@ async def test_what_came_and_went_while_the_watch_was_away_wakes_whoever_made_it
     network = FaultyTransport(running.transport())
     people = Client(running.transport(), clock)
     manager = Manager(Client(network, clock), tuning=Tuning(watch_s=20))
-    pool = Pool(manager)
+    Pool(manager)
     task = asyncio.create_task(manager.run())
     await elapse(1)
-    await forget_pods(people)
     network.plan = lambda request: Says(410) if ("watch", "true") in request.query else None
-    network.sever()
-    pool.controller.queue.add(POOL)
-    while not await people.list(Pod, "test"):
+    network.sever()  # before anybody takes one away: what a watch still told would leave some for a list to tell
+    await forget_pods(people)
+    while len(await people.list(Pod, "test")) < REPLICAS:
         await elapse(0.1)
     await forget_pods(people)
     network.heal()
@@ -456,14 +471,15 @@ async def test_look_ups_that_fail_halfway_are_not_done_again(running: RunningApi
         task.cancel()
 
 
-async def test_a_creation_that_was_lost_long_ago_is_not_sent_again(running: RunningApi, clock: Clock) -> None:
+@pytest.mark.parametrize("ago_s", [SENT_AGAIN_S + 1, 3600.0])
+async def test_a_creation_that_was_lost_long_ago_is_not_sent_again(running: RunningApi, clock: Clock, ago_s: float) -> None:
     """It had arrived, its Pod had run and was removed; an hour later, with the network, the job ran a second time."""
     async with staged(running, clock) as stage:
         network = FaultyTransport(running.transport(), in_turn([Lost()]))
         with stage.writes.noted(), pytest.raises(Unreachable):
             await Client(network, clock).create(config_map("ci", "a"))
         await stage.client.delete(ConfigMap, Key("ci", "a"))
-        await elapse(3600)
+        await elapse(ago_s)
         await stage.writes.seen()
         assert len(network.calls) == 1
         assert stage.names == []
@@ -664,8 +680,11 @@ async def test_a_dry_run_is_no_write(running: RunningApi, clock: Clock) -> None:
         assert stage.wire.sent == []
 
 
-async def test_an_older_answer_that_comes_later_does_not_hide_the_newer_write(running: RunningApi, clock: Clock) -> None:
-    async with staged(running, clock) as stage:
+@pytest.mark.parametrize("fields", ["", "metadata.namespace=ci"])
+async def test_an_older_answer_that_comes_later_does_not_hide_the_newer_write(
+    running: RunningApi, clock: Clock, fields: str
+) -> None:
+    async with staged(running, clock, fields=fields) as stage:
         stage.wire.lag_s = 0.5
         path = "/api/v1/namespaces/ci/configmaps/a"
         request = Request("PATCH", path, content_type=Merge.content_type)
@@ -677,6 +696,211 @@ async def test_an_older_answer_that_comes_later_does_not_hide_the_newer_write(ru
             stage.writes.wrote(request, answer, None)
         await stage.writes.seen()
         assert [obj.data for obj in stage.maps] == [{"x": "2"}]
+
+
+async def test_an_older_answer_that_comes_later_does_not_make_the_newer_write_a_doubtful_one(
+    running: RunningApi, clock: Clock
+) -> None:
+    async with staged(running, clock) as stage:
+        await stage.client.create(config_map("ci", "a"))
+        await stage.maps.wait_until(lambda: stage.names == ["a"])
+        request = Request("PATCH", "/api/v1/namespaces/ci/configmaps/a", content_type=Merge.content_type)
+        stage.wire.lag_s = 3 * PATIENCE_S
+        older = await stage.client.call(msgspec.structs.replace(request, body=b'{"data":{"x":"1"}}'))
+        await elapse(1)
+        newer = await stage.client.call(msgspec.structs.replace(request, body=b'{"data":{"x":"2"}}'))
+        for answer in (newer, older):
+            stage.writes.wrote(request, answer, None)
+        stage.wire.sent.clear()
+        await stage.writes.seen()
+        assert stage.wire.sent == []
+        assert [obj.data for obj in stage.maps] == [{"x": "2"}]
+
+
+async def test_what_is_written_to_one_object_while_it_is_waited_for_is_waited_for_next(
+    running: RunningApi, clock: Clock
+) -> None:
+    async with staged(running, clock) as stage:
+        stage.wire.lag_s = 0.5
+        with stage.writes.noted():
+            await stage.client.create(config_map("ci", "a"))
+        waiting = asyncio.create_task(stage.writes.seen())
+        await elapse(0.3)
+        with stage.writes.noted():
+            await stage.client.patch(ConfigMap, Key("ci", "a"), Merge({"data": {"x": "1"}}))
+        await waiting
+        await stage.writes.seen()
+        assert [obj.data for obj in stage.maps] == [{"x": "1"}]
+
+
+async def test_an_informer_of_all_namespaces_shows_what_was_written_to_any_of_them(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock, labels="pool=mine", namespace="") as stage:
+        stage.wire.lag_s = 0.5
+        with stage.writes.noted():
+            for namespace in ("ci", "test"):
+                await stage.client.create(config_map(namespace, "a", labels=MINE))
+        await stage.writes.seen()
+        assert sorted(obj.namespace for obj in stage.maps) == ["ci", "test"]
+
+
+async def test_an_object_of_the_same_name_elsewhere_is_not_taken_for_the_deleted_one(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock, labels="pool=mine", namespace="") as stage:
+        for namespace in ("ci", "test"):
+            await stage.client.create(config_map(namespace, "a", labels=MINE))
+        await stage.maps.wait_until(lambda: len(stage.maps) == 2)
+        stage.wire.lag_s = 0.5
+        with stage.writes.noted():
+            await stage.client.delete(ConfigMap, Key("ci", "a"))
+        await stage.writes.seen()
+        assert [obj.namespace for obj in stage.maps] == ["test"]
+
+
+async def test_what_is_being_deleted_and_held_is_told_by_an_event_like_everything_else(
+    running: RunningApi, clock: Clock
+) -> None:
+    async with staged(running, clock) as stage:
+        made = await stage.client.create(config_map("ci", "a", finalizers=("example.com/guard",)))
+        await stage.client.delete(ConfigMap, made.key)
+        await stage.maps.wait_until(lambda: any(one.is_being_deleted for one in stage.maps))
+        stage.wire.lag_s = 0.5
+        with stage.writes.noted():
+            await stage.client.patch(ConfigMap, made.key, Merge({"data": {"x": "1"}}))
+        stage.wire.sent.clear()
+        await stage.writes.seen()
+        assert stage.wire.sent == []
+        assert [obj.data for obj in stage.maps] == [{"x": "1"}]
+
+
+async def test_a_lost_creation_is_looked_up_by_its_name(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        stage.network.plan = in_turn([Lost()])
+        with stage.writes.noted(), pytest.raises(Unreachable):
+            await stage.client.create(config_map("ci", "a"))
+        await stage.writes.seen()
+        assert ("fieldSelector", "metadata.name=a") in stage.network.calls[-1].query
+
+
+async def test_a_lost_binding_without_a_uid_is_not_sent_again(running: RunningApi, clock: Clock) -> None:
+    """The Pod of that name may be another by now."""
+    async with staged(running, clock) as stage:
+        await stage.client.create(pod("ci", "p"))
+        binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "mac-1"}}
+        request = Request("POST", "/api/v1/namespaces/ci/pods/p/binding", body=msgspec.json.encode(binding))
+        stage.wire.loses_next = True
+        with stage.writes.noted(), pytest.raises(Unreachable):
+            await stage.client.call(request, repeatable=False)
+        stage.wire.sent.clear()
+        await stage.writes.seen()
+        assert stage.wire.sent == []
+
+
+async def test_what_changes_again_while_it_is_looked_up_is_seen_all_the_same(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        people = Client(running.transport(), clock)
+        made = await people.create(config_map("ci", "a"))
+        await stage.maps.wait_until(lambda: stage.names == ["a"])
+        stage.network.plan = always(Late(1.0))
+        stage.writes.begin_term()
+        seen = asyncio.create_task(stage.writes.seen())
+        await elapse(0.5)
+        changed = await people.patch(ConfigMap, made.key, Merge({"data": {"x": "1"}}))
+        await seen
+        assert list(stage.maps) == [changed]
+        assert clock.monotonic() < 2
+
+
+async def test_a_look_up_that_hangs_holds_up_no_other_key_for_longer_than_a_while(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        await stage.client.create(config_map("ci", "a"))
+        with stage.writes.noted("one"):
+            await stage.client.delete(ConfigMap, Key("ci", "a"))
+        stage.network.plan = always(Hung())
+        one = asyncio.create_task(stage.writes.seen("one"))
+        await elapse(0.1)
+        began_s = clock.monotonic()
+        with pytest.raises(Behind):
+            await stage.writes.seen("two")
+        assert clock.monotonic() - began_s == pytest.approx(WITHIN_S)
+        one.cancel()
+        await asyncio.wait([one])
+
+
+async def test_what_is_looked_up_as_a_whole_is_looked_up_once(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        stage.writes.read_from(stage.maps)  # a second controller of one mind asks for the same informer
+        await stage.client.create(config_map("ci", "a"))
+        stage.writes.begin_term()
+        with stage.writes.noted():
+            await stage.client.delete(ConfigMap, Key("ci", "a"))
+        stage.wire.sent.clear()
+        await stage.writes.seen()
+        assert stage.wire.sent == ["GET configmaps"]
+
+
+async def test_the_key_that_made_what_came_and_went_is_woken_and_no_other(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        woken: list[object] = []
+        stage.writes.wake = woken.append
+        people = Client(running.transport(), clock)
+        stage.network.plan = lambda request: Says(410) if ("watch", "true") in request.query else None
+        stage.network.sever()
+        for name in ("stays", "goes"):
+            stage.writes.wrote(*await written(people, name), f"who made what {name}")
+        await people.delete(ConfigMap, Key("ci", "goes"))
+        await stage.maps.wait_until(lambda: stage.names == ["stays"])
+        assert set(woken) == {"who made what goes"}
+
+
+async def test_nobody_is_woken_for_what_the_list_shows_or_an_event_is_still_to_tell(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        woken: list[object] = []
+        stage.writes.wake = woken.append
+        stage.network.plan = lambda request: Late(3.0) if ("watch", "true") not in request.query else Says(410)
+        stage.network.sever()
+        people = Client(running.transport(), clock)
+        for name in ("in the list", "after the list"):
+            with stage.writes.noted(name):
+                stage.writes.wrote(*await written(people, name.partition(" ")[0]), name)
+            await elapse(2)  # the list is read in between and arrives afterwards
+        await stage.maps.wait_until(lambda: stage.names == ["in"])
+        assert woken == []
+
+
+async def written(client: Client, name: str) -> tuple[Request, Response]:
+    request = Request("POST", "/api/v1/namespaces/ci/configmaps", body=msgspec.json.encode(document(config_map("ci", name))))
+    return request, await client.call(request)
+
+
+async def test_keys_that_come_and_go_leave_nothing_behind(running: RunningApi, clock: Clock) -> None:
+    """Memory that grows with every key that ever was."""
+    async with staged(running, clock) as stage:
+        for key in ("a", "b"):
+            stage.network.plan = in_turn([Lost()])
+            with stage.writes.noted(key), pytest.raises(Unreachable):
+                await stage.client.create(config_map("ci", key))
+            await stage.writes.seen(key)
+        await elapse(0)
+        assert (dict(stage.writes._under_way), stage.writes._lost) == ({}, {})
+
+
+async def test_the_scale_of_what_is_out_of_sight_is_waited_for_by_nobody(running: RunningApi, clock: Clock) -> None:
+    """Its answer has no labels, which looks like an object that the selector means."""
+    client = Client(running.transport(), clock)
+    await define(client, *(one for one in DEFINITIONS if one.kind is RunnerPool))
+    hidden = runner_pool("ci", "a")
+    made = await client.create(
+        msgspec.structs.replace(hidden, metadata=msgspec.structs.replace(hidden.metadata, labels={"x": ""}))
+    )
+    pools, writes = Informer(client, RunnerPool, "ci", labels="!x"), OwnWrites()
+    writes.read_from(pools)
+    task = asyncio.create_task(pools.run())
+    await pools.following()
+    with writes.noted():
+        await client.scale(RunnerPool, made.key, 5)
+    began_s = clock.monotonic()
+    await writes.seen()
+    assert clock.monotonic() - began_s < 2 * PATIENCE_S
+    task.cancel()
 
 
 @pytest.mark.parametrize("is_deletion", [False, True], ids=["a place", "no place"])
@@ -809,6 +1033,10 @@ async def test_what_was_surely_refused_is_waited_for_by_nobody(running: RunningA
         ("/api/v1/namespaces/ci", ("namespaces", Key("", "ci"))),
         ("/api/v1/namespaces/ci/finalize", ("namespaces", Key("", "ci"))),
         ("/apis/tuist.dev/v1alpha1/namespaces/ci/runnerpools/a", ("runnerpools.tuist.dev", Key("ci", "a"))),
+        (
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode",
+            ("clusterroles.rbac.authorization.k8s.io", Key("", "system:node")),
+        ),
         ("/apis/rbac.authorization.k8s.io/v1/clusterroles/a", ("clusterroles.rbac.authorization.k8s.io", Key("", "a"))),
     ],
 )

@@ -4,6 +4,8 @@ import asyncio
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from applecart.api.core import ConfigMap
 from applecart.clock import Clock
 from applecart.embedded.server.server import RunningApi
@@ -101,6 +103,17 @@ async def test_the_age_of_a_key_goes_on_from_attempt_to_attempt(clock: Clock) ->
     assert value(metrics, "applecart_wait_oldest_seconds", wait="hosts-event") == 0
 
 
+@pytest.mark.parametrize("outcome", [Outcome.DONE, Outcome.AGAIN])
+async def test_a_key_that_looks_again_by_itself_waits_for_nobody(clock: Clock, outcome: Outcome) -> None:
+    metrics = Metrics()
+    observer = ControllerMetrics(metrics, "hosts", Ages(clock, metrics))
+    for before in (Outcome.WAIT, Outcome.TRANSIENT):
+        observer.reconciled("mac", before, 0.0)
+        observer.reconciled("mac", outcome, 0.0)
+        assert value(metrics, "applecart_wait_count", wait="hosts-event") == 0
+        assert value(metrics, "applecart_wait_count", wait="hosts-retry") == 0
+
+
 async def test_where_nobody_works_nothing_waits(clock: Clock) -> None:
     """A standby exported the age of what another process had done long ago."""
     metrics = Metrics()
@@ -143,6 +156,13 @@ def test_a_recorder_exports_what_became_of_its_events() -> None:
     recorder.recorded("dropped")
     recorder.recorded("dropped")
     assert value(metrics, "applecart_events_total", component="kubelet", outcome="dropped") == 2
+
+
+def test_a_recorder_that_dropped_nothing_says_so() -> None:
+    """An alert on an increase does not see a series that begins with its first Event."""
+    metrics = Metrics()
+    RecorderMetrics(metrics, "hosts")
+    assert value(metrics, "applecart_events_total", component="hosts", outcome="dropped") == 0
 
 
 async def test_the_page_of_commands_names_every_metric(running: RunningApi, clock: Clock) -> None:

@@ -9,9 +9,13 @@ from hypothesis import strategies as st
 
 from applecart.api.core import ConfigMap
 from applecart.api.runners import RunnerPool
+from applecart.clock import Clock
+from applecart.kube.client import Client
 from applecart.kube.codec import Frame, Garbled
 from applecart.kube.errors import Expired
-from applecart.kube.watch import FrameReader
+from applecart.kube.transport import Request, Response, Stream
+from applecart.kube.watch import FrameReader, watch
+from tests.kube.faults import Whole
 
 
 def line(revision: int, kind: str = "MODIFIED", **metadata: Any) -> bytes:
@@ -139,3 +143,31 @@ def test_an_event_of_the_wrong_shape_is_refused() -> None:
     lines = reader()
     assert lines.feed(b'{"type":"ADDED","object":{"metadata":{"labels":["no","map"]}}}\n') == []
     assert isinstance(lines.error, Garbled)
+
+
+class OneAnswer:
+    """An API whose watch is these bytes, in one piece."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    async def open(self, _: Request) -> Stream:
+        return Whole(Response(200, self._body))
+
+    async def send(self, request: Request) -> Response:
+        raise AssertionError(request)
+
+    async def aclose(self) -> None: ...
+
+
+async def test_what_came_in_one_piece_with_a_bad_line_is_handed_out_before_the_watch_fails(clock: Clock) -> None:
+    api = OneAnswer(line(2) + line(3) + b"garbage\n")
+    seen: list[str] = []
+
+    async def follow() -> None:
+        async for frames in watch(Client(api, clock), ConfigMap, "1"):
+            seen.extend(revisions(frames))
+
+    with pytest.raises(Garbled):
+        await follow()
+    assert seen == ["2", "3"]

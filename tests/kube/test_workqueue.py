@@ -1,6 +1,7 @@
 """One worker per key, nothing lost, nothing doubled, in the right order, at the right time."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 from hypothesis import given, settings
@@ -360,3 +361,103 @@ async def test_a_plain_delay_is_no_backoff(clock: Clock, queue: WorkQueue[str]) 
     queue.add("a", ends_backoff=False)
     assert await queue.get() == "a"
     assert clock.monotonic() == 0
+
+
+async def test_our_own_change_after_somebody_elses_during_failing_work_takes_nothing_back(
+    clock: Clock, queue: WorkQueue[str]
+) -> None:
+    queue.add("a")
+    key = await queue.get()
+    queue.add("a")
+    queue.add("a", ends_backoff=False)
+    queue.retry(key, Transient("down"))
+    queue.done(key)
+    assert await queue.get() == "a"
+    assert clock.monotonic() == 0
+
+
+async def test_a_delay_of_a_key_that_is_wanted_again_at_once_is_none(queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    key = await queue.get()
+    queue.add("a")
+    queue.add_after("a", 10)
+    assert queue.delayed_count == 0
+    queue.done(key)
+    assert await taken(queue, 1) == ["a"]
+
+
+async def backed_off_and_ready(queue: WorkQueue[str]) -> None:
+    queue.retry("a", Transient("down"))
+    await elapse(60)
+
+
+async def backed_off_and_wanted_by_somebody(queue: WorkQueue[str]) -> None:
+    queue.retry("a", Transient("down"))
+    queue.add("a")
+
+
+async def failed_and_wanted_by_somebody_meanwhile(queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    key = await queue.get()
+    queue.add("a")
+    queue.retry(key, Transient("down"))
+    queue.done(key)
+
+
+@pytest.mark.parametrize(
+    "fails", [backed_off_and_ready, backed_off_and_wanted_by_somebody, failed_and_wanted_by_somebody_meanwhile]
+)
+async def test_a_backoff_that_is_over_spares_no_later_change(
+    clock: Clock, queue: WorkQueue[str], fails: Callable[[WorkQueue[str]], Awaitable[None]]
+) -> None:
+    """A key that once failed would hear of no status any more."""
+    await fails(queue)
+    await taken(queue, 1)
+    queue.add("a", ends_backoff=False)
+    assert len(queue) == 1
+
+
+async def test_a_key_that_is_wanted_again_waits_since_the_first_wish(queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    await queue.get()
+    queue.add("a")
+    await elapse(5)
+    queue.add("a")
+    assert queue.oldest_waiting_s() == pytest.approx(5)
+
+
+async def test_what_waited_for_nobody_begins_to_wait_when_work_begins(clock: Clock) -> None:
+    log = Log()
+    queue: WorkQueue[str] = WorkQueue(clock, observer=log)
+    queue.end_work()
+    queue.add("a")
+    await elapse(3600)
+    queue.begin_work()
+    assert queue.oldest_waiting_s() == 0
+    await elapse(2)
+    await taken(queue, 1)
+    assert log.waits_s == [pytest.approx(2)]
+
+
+async def test_keys_that_were_wanted_again_leave_nothing_behind(queue: WorkQueue[str]) -> None:
+    for number in range(10):
+        queue.add(f"key-{number}")
+        key = await queue.get()
+        queue.add(key, ends_backoff=False)
+        queue.done(key)
+        await taken(queue, 1)
+    assert queue._unless_failed == set()
+
+
+class BehindItsLoop(VirtualClock):
+    """So that every timer fires before its time."""
+
+    def monotonic(self) -> float:
+        return super().monotonic() * 0.99
+
+
+async def test_a_timer_that_fires_early_brings_its_key_all_the_same() -> None:
+    queue: WorkQueue[str] = WorkQueue(BehindItsLoop(asyncio.get_running_loop()))
+    queue.add_after("a", 10)
+    await elapse(10)
+    assert len(queue) == 1

@@ -1,8 +1,8 @@
 """A network that misbehaves on purpose, between a client and any transport, on the loop's time.
 
-A `Plan` decides per request which fault strikes, if any. `sever`, `end` and `freeze` strike the streams that are already open. A
-fault that makes sense for streams only (a cut after so many bytes) strikes a plain call at its answer: the server did the work
-and the client does not learn it.
+A `Plan` decides per request which fault strikes, if any. `sever`, `end` and `freeze` strike the streams that are already open.
+A fault that makes sense for streams only (a cut after so many bytes) strikes a plain call at its answer: the server did the
+work and the client does not learn it.
 """
 
 import asyncio

@@ -5,13 +5,15 @@ request passes here, so a known question must cost microseconds. Grants only add
 looks at the objects a request is about.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from sys import getsizeof
 
 import msgspec
 
 from applecart.api.meta import Key, Resource
 from applecart.embedded.auth.roles import Rule, rules_of
+from applecart.embedded.auth.rule_index import RuleIndex
 from applecart.embedded.auth.untyped import Document, go_quoted, mapping, mappings, text
 from applecart.embedded.auth.user import SERVICE_ACCOUNT_PREFIX, Attributes, User
 from applecart.embedded.refusals import Refusal, details_of
@@ -61,45 +63,58 @@ ROLE_BINDINGS = f"rolebindings.{GROUP}"
 CLUSTER_ROLE_BINDINGS = f"clusterrolebindings.{GROUP}"
 KINDS = (ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS)
 
-MOST_USERS = 4096  # remembered; a fleet has some hundred, a flood of impersonated names must not fill the memory
-MOST_ANSWERS = 2048  # per user; paths and namespaces are the caller's choice
-LONGEST_KEPT = 1024  # characters of a question, or of a user with groups; what fleets use is a tenth of it
+MOST_KEPT = 16_384  # answers and users in all, each about 1 kB at most; a fleet asks some thousand things again and again
+MOST_OF_A_USER = 2048  # of those; paths, verbs and resources are the caller's choice
+LONGEST_KEPT = 1024  # bytes in memory of a question, or of a user with groups; what fleets use is half of it
+MOST_PROBLEMS = 100  # named in one denial
 
 
-_Place = tuple[str, str, str]  # a subject's kind and name, and the namespace of what binds it
+_UserKey = tuple[str, tuple[str, ...]]
+_Place = tuple[str, str]  # a subject's kind and name
 
 
 @dataclass(frozen=True, slots=True)
 class _Binding:
-    """One subject of a binding."""
-
-    kind: str  # of the binding
-    name: str
+    kind: str
+    name: str  # and its namespace, as a decision names it
     namespace: str
-    role_kind: str
-    role_name: str
-    described: tuple[str, str]  # the subject, as a decision names it
-
-    @property
-    def source(self) -> str:
-        kind, name = self.described
-        return f"{self.kind} {go_quoted(self.name)} of {self.role_kind} {go_quoted(self.role_name)} to {kind} {go_quoted(name)}"
+    role: tuple[str, str]  # kind and name
+    subjects: dict[_Place, str]  # as what kind each was named
 
 
 @dataclass(slots=True)
 class _Grant:
-    """A rule and who gave it."""
+    """A role and what bound it."""
 
-    reason: str
-    rule: Rule
+    role: RuleIndex
+    binding: _Binding
+    place: _Place
+    allowed: Decision | None = None
+
+    def decision(self) -> Decision:
+        if self.allowed is None:
+            kind, name = _described(self.place, self.binding.subjects[self.place])
+            (role_kind, role_name), binding = self.binding.role, self.binding
+            role, subject = f"{role_kind} {go_quoted(role_name)}", f"{kind} {go_quoted(name)}"
+            source = f"{binding.kind} {go_quoted(binding.name)} of {role} to {subject}"
+            self.allowed = Decision(True, f"RBAC: allowed by {source}")
+        return self.allowed
+
+
+_Grants = tuple[list[_Grant], list[str]]  # and what could not be resolved
+_NO_GRANTS: _Grants = ([], [])
+# Which names of objects are allowed, by whom; and the decision about every other name.
+_Answer = tuple[list[tuple[dict[str, int], int, Decision]], Decision]
 
 
 @dataclass(slots=True)
 class _Known:
     """What has been derived for one user."""
 
-    grants: dict[str, tuple[list[_Grant], list[str]]] = field(default_factory=dict)
-    answers: dict[tuple[str, ...], tuple[list[tuple[tuple[str, ...], Decision]], Decision]] = field(default_factory=dict)
+    is_kept: bool
+    size: int = 1
+    grants: dict[str, _Grants] = field(default_factory=dict)  # of the bindings of one namespace, or of the cluster's
+    answers: dict[tuple[str, ...], _Answer] = field(default_factory=dict)
 
 
 class Rbac:
@@ -107,10 +122,12 @@ class Rbac:
         self._reader = reader
         self._revisions: list[int] = []
         self._read_at: dict[str, dict[Key, int]] = {kind: {} for kind in KINDS}
-        self._roles: dict[Key, tuple[Rule, ...]] = {}  # those of the cluster have no namespace
-        self._bindings: dict[_Place, dict[str, _Binding]] = {}  # likewise, by their names
-        self._places: dict[Key, list[_Place]] = {}  # of a binding
-        self._known: dict[tuple[str, tuple[str, ...]], _Known] = {}
+        self._roles: dict[Key, RuleIndex] = {}  # those of the cluster have no namespace
+        self._bindings: dict[str, dict[str, _Binding]] = {}  # by namespace, likewise, and name
+        # Two generations: whoever was not seen during one is forgotten with it, and asking counts nothing.
+        self._known: dict[_UserKey, _Known] = {}
+        self._known_before: dict[_UserKey, _Known] = {}
+        self._kept = 0  # of this generation
 
     def decide(self, user: User, attributes: Attributes) -> Decision:
         changed_at = self._reader.changed_at
@@ -127,83 +144,103 @@ class Rbac:
         if answer is None:
             answer = self._answer(known, user, attributes)
             if _are_short(question):
-                if len(known.answers) >= MOST_ANSWERS:
-                    known.answers.clear()
+                self._count(known, len(answer[0]))
                 known.answers[question] = answer
-        allowances, denied = answer
-        for names, decision in allowances:
-            if not names or attributes.name in names:
+        of_names, otherwise = answer
+        for names, rules, decision in of_names:
+            if names.get(attributes.name, 0) & rules:
                 return decision
-        return denied
+        return otherwise
 
     def rules_for(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
         """All rules that hold for a user in a namespace ("" for cluster-wide ones alone), and what could not be resolved."""
         self._reload()
-        known = self._known_of(user)
-        grants, problems = self._grants(known, user, namespace)
-        return [grant.rule for grant in grants], problems
+        grants, problems = self._grants(self._known_of(user), user, namespace)
+        roles = {id(grant.role): grant.role for grant in grants}
+        return [rule for role in roles.values() for rule in role.rules], problems
 
     def rules_of_reference(self, reference: Document, namespace: str) -> tuple[Rule, ...] | None:
         """The rules of the role that a binding in this namespace refers to; None when there is no such role."""
         self._reload()
-        return self._resolve(text(reference.get("kind")), text(reference.get("name")), namespace)
+        role = self._resolve((text(reference.get("kind")), text(reference.get("name"))), namespace)
+        return role.rules if role else None
 
     def _known_of(self, user: User) -> _Known:
         key = (user.name, user.groups)
         known = self._known.get(key)
         if known is None:
-            known = _Known()
-            if _are_short((user.name, *user.groups)):
-                if len(self._known) >= MOST_USERS:
-                    self._known.clear()
+            known = self._known_before.pop(key, None) or _Known(_are_short((user.name, *user.groups)))
+            if known.is_kept:
                 self._known[key] = known
+                self._kept += known.size
         return known
 
-    def _answer(
-        self, known: _Known, user: User, attributes: Attributes
-    ) -> tuple[list[tuple[tuple[str, ...], Decision]], Decision]:
+    def _count(self, known: _Known, parts: int) -> None:
+        """Make room for something of a user."""
+        if not known.is_kept:
+            return
+        if known.size >= MOST_OF_A_USER:
+            known.grants.clear()
+            known.answers.clear()
+            known.size = 1
+        size = 1 + parts // 8  # a part is a row of a list, an eighth of what an answer takes
+        known.size += size
+        self._kept += size
+        if self._kept >= MOST_KEPT // 2:
+            self._known_before, self._known, self._kept = self._known, {}, 0
+
+    def _answer(self, known: _Known, user: User, attributes: Attributes) -> _Answer:
         a = attributes
         grants, problems = self._grants(known, user, a.namespace if a.is_resource else "")
-        allowances = []
+        of_names: list[tuple[dict[str, int], int, Decision]] = []
         for grant in grants:
-            rule = grant.rule
-            if a.is_resource and rule.is_about(a.verb, a.group, a.resource, a.subresource):
-                allowances.append((rule.names, Decision(True, grant.reason)))
-            elif not a.is_resource and rule.allows_path(a.verb, a.path):
-                allowances.append(((), Decision(True, grant.reason)))
-            if allowances and not allowances[-1][0]:
-                break  # it allows every name, so later ones are never asked
-        return allowances, Decision(False, f"RBAC: {aggregated(problems)}" if problems else "")
+            role = grant.role
+            if not a.is_resource:
+                if role.allows_path(a.verb, a.path):
+                    return [], grant.decision()
+            elif rules := role.about(a.verb, a.group, a.resource, a.subresource):
+                if rules & role.unnamed:
+                    return of_names, grant.decision()  # it allows every name, so later ones are never asked
+                of_names.append((role.names, rules, grant.decision()))
+        return of_names, Decision(False, f"RBAC: {aggregated(problems)}") if problems else NO_OPINION
 
-    def _grants(self, known: _Known, user: User, namespace: str) -> tuple[list[_Grant], list[str]]:
-        found = known.grants.get(namespace)
+    def _grants(self, known: _Known, user: User, namespace: str) -> _Grants:
+        """What bindings of the cluster and of the namespace give."""
+        everywhere = self._grants_in(known, user, "")
+        here = self._grants_in(known, user, namespace) if namespace else _NO_GRANTS
+        return everywhere if here is _NO_GRANTS else ([*everywhere[0], *here[0]], [*everywhere[1], *here[1]])
+
+    def _grants_in(self, known: _Known, user: User, scope: str) -> _Grants:
+        if scope not in self._bindings:
+            return _NO_GRANTS  # a caller can invent any number of namespaces: nothing is kept of them
+        found = known.grants.get(scope)
         if found is None:
-            grants: list[_Grant] = []
-            problems: list[str] = []
-            for binding in self._bindings_of(user, namespace):
-                rules = self._resolve(binding.role_kind, binding.role_name, binding.namespace)
-                if rules is None:
-                    problems.append(_unresolved(binding))
-                else:
-                    reason = f"RBAC: allowed by {binding.source}"
-                    grants.extend(_Grant(reason, rule) for rule in rules)
-            found = (grants, problems)
-            if _are_short((namespace,)):
-                if len(known.grants) >= MOST_ANSWERS:
-                    known.grants.clear()
-                known.grants[namespace] = found
+            found = self._look_up(user, scope)
+            self._count(known, len(found[0]) + len(found[1]))
+            known.grants[scope] = found
         return found
 
-    def _bindings_of(self, user: User, namespace: str) -> Iterator[_Binding]:
-        subjects = [("User", user.name), *(("Group", group) for group in dict.fromkeys(user.groups))]
-        for scope in ("", namespace) if namespace else ("",):
-            found: dict[str, _Binding] = {}
-            for kind, name in subjects:
-                # One that names the user and a group of theirs counts once.
-                found = {**self._bindings.get((kind, name, scope), {}), **found}
-            yield from (found[name] for name in sorted(found))
+    def _look_up(self, user: User, scope: str) -> _Grants:
+        """Each role once, from the first binding by name: a hundred others of the same role add nothing."""
+        places = dict.fromkeys([("User", user.name), *(("Group", group) for group in user.groups)])
+        bindings = self._bindings[scope]
+        # Disjoint views are found by a walk of the shorter one, so a binding of thousands costs no more than one of few.
+        bound = sorted(name for name, one in bindings.items() if not one.subjects.keys().isdisjoint(places.keys()))
+        first: dict[tuple[str, str], _Binding] = {}
+        for name in bound:
+            first.setdefault(bindings[name].role, bindings[name])
+        grants: list[_Grant] = []
+        problems: list[str] = []
+        for binding in first.values():
+            role = self._resolve(binding.role, scope)
+            if role is not None:
+                grants.append(_Grant(role, binding, next(place for place in places if place in binding.subjects)))
+            elif len(problems) < MOST_PROBLEMS:
+                problems.append(_unresolved(*binding.role))
+        return grants, problems
 
-    def _resolve(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...] | None:
+    def _resolve(self, role: tuple[str, str], namespace: str) -> RuleIndex | None:
+        kind, name = role
         if kind == "ClusterRole":
             return self._roles.get(Key("", name))
         return self._roles.get(Key(namespace, name)) if kind == "Role" else None
@@ -223,40 +260,36 @@ class Rbac:
                     continue  # a damaged one, which would hold where it was not meant to
                 document = reader.get(kind, *key) or {}
                 if kind in (ROLES, CLUSTER_ROLES):
-                    self._roles[key] = rules_of(document)
+                    self._roles[key] = RuleIndex(rules_of(document))
                     if not document:
                         del self._roles[key]
                 else:
                     self._bind(key, document)
             self._read_at[kind] = now
-        self._known.clear()
+        self._known, self._known_before, self._kept = {}, {}, 0
         self._revisions = revisions
 
     def _bind(self, key: Key, document: Document) -> None:
         """Whom a binding binds, instead of whom it bound before."""
-        for place in self._places.pop(key, ()):
-            del self._bindings[place][key.name]
-            if not self._bindings[place]:
-                del self._bindings[place]
-        kind = "RoleBinding" if key.namespace else "ClusterRoleBinding"
-        role = mapping(document.get("roleRef"))
-        role_kind, role_name = text(role.get("kind")), text(role.get("name"))
-        shown = f"{key.name}/{key.namespace}" if key.namespace else key.name
-        bound: dict[_Place, _Binding] = {}
+        bindings = self._bindings.setdefault(key.namespace, {})
+        bindings.pop(key.name, None)
+        subjects: dict[_Place, str] = {}
         for subject in mappings(document.get("subjects")):
-            who, described = _subject(subject, key.namespace)
-            place = (*who, key.namespace)
-            if who[0] and place not in bound:
-                bound[place] = _Binding(kind, shown, key.namespace, role_kind, role_name, described)
-        for place, binding in bound.items():
-            self._bindings.setdefault(place, {})[key.name] = binding
-        if bound:
-            self._places[key] = list(bound)
+            if place := _place(subject, key.namespace):
+                subjects.setdefault(place, subject["kind"])
+        if subjects:
+            kind = "RoleBinding" if key.namespace else "ClusterRoleBinding"
+            shown = f"{key.name}/{key.namespace}" if key.namespace else key.name
+            role = mapping(document.get("roleRef"))
+            reference = (text(role.get("kind")), text(role.get("name")))
+            bindings[key.name] = _Binding(kind, shown, key.namespace, reference, subjects)
+        if not bindings:
+            del self._bindings[key.namespace]
 
 
 def _are_short(texts: Iterable[str]) -> bool:
     """Whether what is derived for these words of a caller may be kept."""
-    return sum(map(len, texts)) <= LONGEST_KEPT
+    return sum(map(getsizeof, texts)) <= LONGEST_KEPT
 
 
 def aggregated(problems: list[str]) -> str:
@@ -265,18 +298,27 @@ def aggregated(problems: list[str]) -> str:
     return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
 
 
-def _subject(subject: Document, namespace: str) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Whom a subject means, and how a decision names it; a kind of "" means nobody."""
+def _place(subject: Document, namespace: str) -> _Place | None:
+    """Whom a subject means; None when nobody."""
     kind, name = text(subject.get("kind")), text(subject.get("name"))
     if kind in ("User", "Group"):
-        return (kind, name), (kind, name)
+        return kind, name
     account_namespace = text(subject.get("namespace")) or namespace
     if kind != "ServiceAccount" or not account_namespace:
-        return ("", ""), ("", "")
-    return ("User", f"{SERVICE_ACCOUNT_PREFIX}{account_namespace}:{name}"), (kind, f"{name}/{account_namespace}")
+        return None
+    return "User", f"{SERVICE_ACCOUNT_PREFIX}{account_namespace}:{name}"
 
 
-def _unresolved(binding: _Binding) -> str:
-    if binding.role_kind not in ("Role", "ClusterRole"):
-        return f"unsupported role reference kind: {go_quoted(binding.role_kind)}"
-    return f"{binding.role_kind.lower()}.{GROUP} {go_quoted(binding.role_name)} not found"
+def _described(place: _Place, kind: str) -> tuple[str, str]:
+    """How a decision names a subject that was named as this kind."""
+    name = place[1]
+    if kind == "ServiceAccount":
+        namespace, _, account = name.removeprefix(SERVICE_ACCOUNT_PREFIX).rpartition(":")
+        name = f"{account}/{namespace}"
+    return kind, name
+
+
+def _unresolved(kind: str, name: str) -> str:
+    if kind not in ("Role", "ClusterRole"):
+        return f"unsupported role reference kind: {go_quoted(kind)}"
+    return f"{kind.lower()}.{GROUP} {go_quoted(name)} not found"

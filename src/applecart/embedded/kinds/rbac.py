@@ -3,6 +3,7 @@
 Whether the writer may give away what a role allows is authorization's question (`auth`), not asked here.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from applecart.embedded.field_errors import FieldError, invalid, not_supported, required
@@ -11,6 +12,10 @@ from applecart.embedded.kinds.strategy import Document, Strategy
 
 GROUP = "rbac.authorization.k8s.io"
 _SUBJECT_KINDS = ("ServiceAccount", "User", "Group")
+MOST_RULES = 1000  # of a role; the largest that people write have some hundred
+MOST_WORDS = 10_000  # in all lists of its rules
+MOST_SUBJECTS = 5000  # of a binding; of more people there is a group
+_WORDS = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
 
 
 def _name_problems(name: str, *, is_prefix: bool) -> list[str]:
@@ -20,9 +25,23 @@ def _name_problems(name: str, *, is_prefix: bool) -> list[str]:
 class _NamedFreely(Strategy):
     creates_on_update = True
     name_problems = staticmethod(_name_problems)
+    granting: str  # the list that grants
+
+    def validate_with(self, found: list[FieldError], obj: Document, old: Document | None) -> list[FieldError]:
+        """What was stored without a limit may stay, so that it can be labelled and deleted."""
+        found = super().validate_with(found, obj, old)
+        if old is None or obj.get(self.granting) != old.get(self.granting):
+            found += self.size_errors(obj, obj.get(self.granting) or ())
+        return found
+
+    def size_errors(self, obj: Document, granting: Sequence[dict[str, Any]]) -> list[FieldError]:
+        """No limits of Kubernetes: ours, because each change is read on the event loop before the next request is decided."""
+        raise NotImplementedError
 
 
 class RoleStrategy(_NamedFreely):
+    granting = "rules"
+
     def __init__(self, *, namespaced: bool) -> None:
         self.namespaced = namespaced
 
@@ -42,6 +61,12 @@ class RoleStrategy(_NamedFreely):
             for index, selector in enumerate(selectors):
                 validate_label_selector(selector, f"{at}[{index}]", errors)
         return errors
+
+    def size_errors(self, obj: Document, granting: Sequence[dict[str, Any]]) -> list[FieldError]:
+        if obj.get("aggregationRule") is not None and not self.namespaced:
+            return []  # its rules are gathered by the server, and who writes one may do everything anyway
+        words = sum(len(rule.get(member) or ()) for rule in granting for member in _WORDS)
+        return [*_too_many(len(granting), MOST_RULES, "rules", "rules"), *_too_many(words, MOST_WORDS, "words", "rules")]
 
 
 def _validate_rule(rule: dict[str, Any], namespaced: bool, at: str, errors: list[FieldError]) -> None:
@@ -64,6 +89,8 @@ def _validate_rule(rule: dict[str, Any], namespaced: bool, at: str, errors: list
 
 class BindingStrategy(_NamedFreely):
     """RoleBinding and ClusterRoleBinding."""
+
+    granting = "subjects"
 
     def __init__(self, *, namespaced: bool) -> None:
         self.namespaced = namespaced
@@ -91,6 +118,9 @@ class BindingStrategy(_NamedFreely):
             _validate_subject(subject, self.namespaced, f"subjects[{index}]", errors)
         return errors
 
+    def size_errors(self, obj: Document, granting: Sequence[dict[str, Any]]) -> list[FieldError]:
+        return _too_many(len(granting), MOST_SUBJECTS, "subjects", "subjects")
+
     def validate_update(self, obj: Document, old: Document) -> list[FieldError]:
         if obj["roleRef"] == old.get("roleRef"):
             return []
@@ -101,6 +131,10 @@ class BindingStrategy(_NamedFreely):
             "Name": ref["name"],
         }  # by the names of the real server's struct
         return [invalid("roleRef", shown, "cannot change roleRef")]
+
+
+def _too_many(size: int, most: int, what: str, path: str) -> list[FieldError]:
+    return [FieldError("TooMany", path, f"must have at most {most} {what} in all", size)] if size > most else []
 
 
 def _validate_subject(subject: dict[str, Any], namespaced: bool, at: str, errors: list[FieldError]) -> None:

@@ -5,12 +5,15 @@ oneself are open to everybody who is known. Of selectors only those of fields de
 one that cannot be read is ignored and said so: the question is then broader, and the answer can only be more careful.
 """
 
+from collections.abc import Iterator, Sequence
+
 from applecart.api.meta import Resource, stamp
 from applecart.clock import Clock
 from applecart.embedded import field_errors
 from applecart.embedded.auth.authenticate import BearerTokens
 from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.rbac import aggregated
+from applecart.embedded.auth.roles import Rule
 from applecart.embedded.auth.token_keys import BadToken
 from applecart.embedded.auth.untyped import Document, items, mapping, mappings, metadata, text, texts
 from applecart.embedded.auth.user import Attributes, User
@@ -78,6 +81,8 @@ def _term(requirement: Document) -> str:
 
 AUTHENTICATION = "authentication.k8s.io/v1"
 AUTHORIZATION = "authorization.k8s.io/v1"
+MOST_RULES = 2000  # of one answer, as many as two of the largest roles; a user holds some hundred
+MOST_WORDS = 20_000  # in all their lists
 ONE_OF_TWO = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 
 
@@ -137,8 +142,12 @@ def self_subject_rules_review(review: Document, user: User, authorizer: Authoriz
     if not namespace:
         raise bad_request("no namespace on request")
     rules, problems, is_incomplete = authorizer.rules_for(user, namespace)
+    shown_rules = list(_as_many_as_fit(rules))
+    if len(shown_rules) < len(rules):
+        is_incomplete = True
+        problems = [*problems, f"only the first {len(shown_rules)} of {len(rules)} rules are shown"]
     on_resources, on_paths = [], []
-    for rule in rules:
+    for rule in shown_rules:
         verbs = list(rule.verbs)
         if rule.resources:
             names = {"resourceNames": list(rule.names)} if rule.names else {}
@@ -149,6 +158,15 @@ def self_subject_rules_review(review: Document, user: User, authorizer: Authoriz
     if problems:
         status["evaluationError"] = aggregated(problems)
     return {**_head("SelfSubjectRulesReview", AUTHORIZATION, {}), "spec": {}, "status": status}
+
+
+def _as_many_as_fit(rules: Sequence[Rule]) -> Iterator[Rule]:
+    words = 0
+    for rule in rules[:MOST_RULES]:
+        words += len(rule.verbs) + len(rule.groups) + len(rule.resources) + len(rule.names) + len(rule.paths)
+        if words > MOST_WORDS:
+            return
+        yield rule
 
 
 def user_document(user: User) -> Document:

@@ -50,3 +50,10 @@ def test_a_role_that_gathers_the_rules_of_others_has_as_many_as_they_have() -> N
     gathering = {"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}}
     assert CLUSTER_ROLE.validate_with([], {**role(MOST_RULES + 1), **gathering}, None) == []
     assert ROLE.validate_with([], {**role(MOST_RULES + 1), **gathering}, None) != []
+
+
+@pytest.mark.parametrize("strategy", [ROLE, CLUSTER_ROLE, BINDING])
+def test_a_name_is_no_longer_than_other_names(strategy: RoleStrategy | BindingStrategy) -> None:
+    """Each decision repeats it: a role with a name of 1 MB was quoted, and kept, for every user it was bound to."""
+    assert strategy.name_problems("system:a" + "b" * 245, is_prefix=False) == []
+    assert strategy.name_problems("system:a" + "b" * 246, is_prefix=False) == ["must be no more than 253 characters"]

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from applecart.embedded.field_errors import FieldError, invalid, not_supported, required
-from applecart.embedded.kinds.names import path_segment_problems, subdomain_problems, validate_label_selector, validate_name
+from applecart.embedded.kinds.names import (
+    SUBDOMAIN_MAX_BYTES,
+    at_most,
+    path_segment_problems,
+    size_bytes,
+    subdomain_problems,
+    validate_label_selector,
+    validate_name,
+)
 from applecart.embedded.kinds.strategy import Document, Strategy
 
 GROUP = "rbac.authorization.k8s.io"
@@ -19,7 +27,9 @@ _WORDS = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
 
 
 def _name_problems(name: str, *, is_prefix: bool) -> list[str]:
-    return path_segment_problems(name)  # a beginning is judged like a name
+    """A beginning is judged like a name. The length is our limit: every decision says the names of what allowed it."""
+    problems = [at_most(SUBDOMAIN_MAX_BYTES)] if size_bytes(name) > SUBDOMAIN_MAX_BYTES else []
+    return problems + path_segment_problems(name)
 
 
 class _NamedFreely(Strategy):

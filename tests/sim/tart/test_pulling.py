@@ -1,6 +1,7 @@
 """Pulling and pushing on virtual time: what is kept, what is fetched again, and what an empty disk does."""
 
 import asyncio
+import os
 import signal
 from pathlib import Path
 
@@ -126,6 +127,17 @@ async def test_a_moved_tag_leads_to_another_image_and_the_old_one_goes(mac: Simu
     assert digest != made_up_digest(IMAGE)
     await tart(mac, "pull", IMAGE)
     assert names(mac) == [IMAGE, f"ghcr.io/acme/macos@{digest}"]
+
+
+async def test_a_tag_of_a_home_that_was_moved_is_linked_anew(mac: SimulatedMac) -> None:
+    """Every Pod of an image that was there before the move waited for ever."""
+    await tart(mac, "pull", IMAGE)
+    [link] = [path for path in mac.home.rglob("*") if path.is_symlink()]
+    folder = Path(os.readlink(link))
+    link.unlink()
+    link.symlink_to(Path("/where/it/was") / folder.name)
+    assert b"already cached! creating a symlink" in (await tart(mac, "pull", IMAGE)).out
+    assert Path(os.readlink(link)) == folder
 
 
 async def test_an_image_pulled_by_digest_stays_without_a_tag(mac: SimulatedMac) -> None:

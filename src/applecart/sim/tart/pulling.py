@@ -74,7 +74,7 @@ async def _pull(world: World, name: RemoteName) -> None:
     await world.say("pulling manifest...")
     await asyncio.sleep(world.pace.manifest_s)
     digest = name.at(world.registry.resolve(name))
-    if name != digest and exists(store.remote(digest)) and _leads_to(store.remote(name)) == digest.reference:
+    if name != digest and exists(store.remote(digest)) and _leads_to(store.remote(name), store.remote(digest)):
         await world.say(f"{digest} image is already cached and linked!")
         touch(store.remote(digest), world.now())
         return
@@ -173,8 +173,9 @@ def _partial(world: World, name: RemoteName) -> Path:
     return world.store.tmp / md5(str(name).encode(), usedforsecurity=False).hexdigest()
 
 
-def _leads_to(link: Path) -> str:
-    return Path(os.readlink(link)).name if link.is_symlink() else ""
+def _leads_to(link: Path, folder: Path) -> bool:
+    """The whole path counts, as it does for Tart: links of a home that was moved lead out of it."""
+    return link.is_symlink() and Path(os.readlink(link)) == folder
 
 
 def _link(link: Path, digest: str) -> None:

@@ -20,15 +20,16 @@ from applecart.embedded.refusals import (
     too_large,
     verb_not_supported,
 )
-from applecart.embedded.schema.budget import TooMuchForTheLoop, on_the_loop
+from applecart.embedded.schema.budget import TooMuchForTheLoop, on_the_loop, spend
 from applecart.embedded.server import representation, subresources, writing
 from applecart.embedded.server.core import AgentCalls, Core, NoAgents
-from applecart.embedded.server.objects import encode
+from applecart.embedded.server.objects import encode, find
 from applecart.embedded.server.pages import TEXT, Pages
 from applecart.embedded.server.request import END, Answer, ApiRequest, StreamAnswer, attributes_of
 from applecart.embedded.server.subresources import Identity, answer_review, issue_token, read_virtual
 from applecart.embedded.server.trial import beside_the_loop, is_large
 from applecart.embedded.store.log import StoreFailed
+from applecart.embedded.store.record import Record
 from applecart.embedded.surface.served import VIRTUAL_KINDS
 from applecart.kube.background import is_being_cancelled
 from applecart.observe.logs import logger
@@ -83,26 +84,29 @@ class Api:
             raise too_large(SMALL_BODY_BYTES)
         if not attributes.is_resource:
             return self._pages.answer(request) or not_found_page()
-        if virtual := _virtual_of(attributes):
-            return await self._virtual(request, attributes, virtual)
         kind = self.core.registry.find(attributes.group, attributes.version, attributes.resource)
-        if kind is None and any(one.resource.group == attributes.group for one in self._agents.kinds):
-            return await self._agents.computed(request, attributes)
-        if kind is None:
+        if kind is None and _virtual_of(attributes) is None:
+            if any(one.resource.group == attributes.group for one in self._agents.kinds):
+                return await self._agents.computed(request, attributes)
             if self.core.registry.is_builtin_group(attributes.group):
                 raise no_such_resource()
             return not_found_page()
-        key = Key(attributes.namespace if kind.resource.namespaced else "", attributes.name)
         if self.core.worker is None or attributes.verb in OF_COLLECTIONS or attributes.subresource == "log":
-            return await self._resource(request, kind, attributes)
-        if not is_large(request, self.core.store.table(kind.storage.label).tip(key)):
+            return await self._served(request, attributes)
+        if not is_large(request, self._about(kind, attributes)):
             with suppress(TooMuchForTheLoop), on_the_loop():
-                return await self._resource(request, kind, attributes)
+                return await self._served(request, attributes)
         beside = partial(Api, identity=self._identity, pages=self._pages)
-        return await beside_the_loop(self.core, request.user, lambda core: beside(core)._once_more(request, attributes))
+        return await beside_the_loop(self.core, request.user, lambda core: beside(core)._served(request, attributes))
 
-    async def _once_more(self, request: ApiRequest, asked: Attributes) -> Answer | StreamAnswer:
-        """Beside the loop, where a request may have waited: its kind is what it is by now."""
+    def _about(self, kind: Kind | None, asked: Attributes) -> Record | None:
+        """The object that a path names."""
+        return find(self.core, kind, Key(asked.namespace if kind.resource.namespaced else "", asked.name)) if kind else None
+
+    async def _served(self, request: ApiRequest, asked: Attributes) -> Answer | StreamAnswer:
+        """Of a kind as it is by now: beside the loop a request may have waited."""
+        if virtual := _virtual_of(asked):
+            return await self._virtual(request, asked, virtual)
         kind = self.core.registry.find(asked.group, asked.version, asked.resource)
         return not_found_page() if kind is None else await self._resource(request, kind, asked)
 
@@ -183,6 +187,8 @@ class Api:
             assert pods is not None
             binding = read_virtual(request, "v1", "Binding", asked.namespace)
             key = Key(asked.namespace, str(binding["metadata"].get("name", "")))
+            if (pod := find(self.core, pods, key)) is not None:
+                spend(pod.size_bytes)  # the path does not name it
             return await subresources.bind(self.core, request, pods, key, binding)
         return answer_review(self.core, self._identity, request, kind, asked.namespace)
 

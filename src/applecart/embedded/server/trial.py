@@ -8,6 +8,7 @@ not know where they run, and nothing is stored that was decided on an older stat
 import asyncio
 import secrets
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -16,6 +17,7 @@ from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.rbac import KINDS as RBAC_KINDS
 from applecart.embedded.auth.user import User
 from applecart.embedded.refusals import too_many_requests
+from applecart.embedded.schema.budget import TooMuchForTheLoop, on_the_loop
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer
 from applecart.embedded.server.worker import LARGE_BYTES
@@ -39,6 +41,16 @@ def is_large(request: ApiRequest, record: Record | None) -> bool:
     touches = request.method not in ("GET", "HEAD") or is_shown_as_yaml or "as=" in request.accept
     size = len(body) * (YAML_WEIGHT if is_yaml else 1) + (record.size_bytes if record is not None and touches else 0)
     return size * (YAML_WEIGHT if is_shown_as_yaml else 1) > LARGE_BYTES
+
+
+async def worked_out(core: Core, request: ApiRequest, work: Callable[[], Result]) -> Result:
+    """What some work of a request comes to that neither waits nor reads objects, wherever it is done."""
+    if core.worker is None:
+        return work()
+    if not is_large(request, None):
+        with suppress(TooMuchForTheLoop), on_the_loop():
+            return work()
+    return await core.worker.run(request.user, work)
 
 
 async def beside_the_loop(core: Core, user: User, handler: Handler) -> Answer | StreamAnswer:

@@ -1,6 +1,7 @@
 """POST, PUT, PATCH and DELETE of objects: from a request to its answer, and which of the four kinds of patch it carries."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -32,6 +33,7 @@ from applecart.embedded.server.listing import ListOptions, Page, Selection, page
 from applecart.embedded.server.objects import encode, find
 from applecart.embedded.server.representation import Forms
 from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer, invalid_options, is_true, media_type
+from applecart.embedded.server.trial import worked_out
 from applecart.embedded.store.record import Record
 from applecart.embedded.structure.conform import conform
 from applecart.embedded.structure.strict import duplicate_fields, json_patch_problems
@@ -191,7 +193,7 @@ async def delete_many(core: Core, request: ApiRequest, kind: Kind, namespace: st
     """One by one, not all or nothing, as the real server does it."""
     forms = Forms(core, request, kind, is_list=True)
     selection = Selection(kind, namespace, request.query)
-    options = deletion.read_options(request)
+    options = await worked_out(core, request, partial(deletion.read_options, request))
     found = await page(core, kind, selection.namespace, ListOptions(), selection)
     await gate.delete_each(core, request.user, kind, found.records, options, selection.matches)
     return forms.list(Page(core.store.revision, found.records))

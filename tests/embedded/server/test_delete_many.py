@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from applecart.clock import Clock
+from applecart.embedded.server import gate
 from applecart.embedded.server.gate import DELETED_AT_ONCE
 from applecart.embedded.server.server import RunningApi
 from applecart.kube.transport import Request
@@ -65,6 +66,21 @@ async def test_others_get_a_turn_after_every_few_objects(running: RunningApi) ->
     assert await delete_many_while(running, look) == 200
     steps = [before - after for before, after in zip([MANY, *left], [*left, 0], strict=True)]
     assert max(steps) <= DELETED_AT_ONCE
+
+
+async def test_others_get_a_turn_after_every_few_bytes(running: RunningApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "DELETED_BYTES_AT_ONCE", 3 * running.store.table("configmaps").records()[0].size_bytes)
+    left: list[int] = []
+
+    async def look() -> None:
+        while names(running):
+            left.append(len(names(running)))
+            await asyncio.sleep(0)
+
+    deleting = asyncio.create_task(running.transport().send(Request("DELETE", MAPS)))
+    await look()
+    assert (await deleting).status == 200
+    assert max(before - after for before, after in zip(left, [*left[1:], 0], strict=True)) <= 3
 
 
 async def test_others_get_a_turn_also_when_nothing_is_left_to_do(running: RunningApi) -> None:

@@ -10,14 +10,15 @@ import msgspec
 import pytest
 
 from applecart.api.meta import Key
-from applecart.clock import Clock
+from applecart.clock import Clock, SystemClock
 from applecart.embedded.auth.user import User
 from applecart.embedded.schema import budget
 from applecart.embedded.server import trial
 from applecart.embedded.server.api import Api
 from applecart.embedded.server.core import Settings
-from applecart.embedded.server.gate import OBJECT_LIMIT_BYTES
+from applecart.embedded.server.gate import OBJECT_LIMIT_BYTES, SYSTEM
 from applecart.embedded.server.in_process import InProcessTransport
+from applecart.embedded.server.registry import CRD_LABEL
 from applecart.embedded.server.request import ApiRequest
 from applecart.embedded.server.server import ADMIN, RunningApi, running_api
 from applecart.embedded.server.syntax import MOST_VALUES, MOST_YAML_BYTES
@@ -30,6 +31,7 @@ from tests.embedded.schema.definition_documents import GROUP, definition, resour
 from tests.kube.embedded_api import serving, token_keys
 from tests.virtual_time import elapse
 
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 MAPS = "/api/v1/namespaces/ci/configmaps"
 APPLY, MERGE = "application/apply-patch+yaml", "application/merge-patch+json"
 LARGE = {"large": "x" * LARGE_BYTES}
@@ -542,3 +544,42 @@ async def test_what_is_written_is_not_written_again_because_its_answer_is_much_w
     assert (await transport.send(sent)).status == 200
     assert len((await callers.stored(f"{THINGS}/a"))["all"]) == 201
     assert (await transport.send(Request("DELETE", f"{THINGS}/a", accept=TABLE))).status == 200
+
+
+@pytest.mark.parametrize("options", [{}, {"dryRun": ["All"]}], ids=["", "in a dry run"])
+async def test_large_objects_of_a_collection_are_deleted_beside_the_loop(callers: Callers, options: dict[str, Any]) -> None:
+    """A hundred objects of 1.3 MB kept the loop for 1.4 s."""
+    for name, data in (("a", LARGE), ("b", {"small": "x"}), ("c", LARGE), ("d", LARGE)):
+        assert (await callers.asks("POST", MAPS, {"metadata": {"name": name}, "data": data})).status == 201
+    before = callers.worker.runs
+    callers.meanwhile("PATCH", f"{MAPS}/a", {"data": {"by": "another"}})
+    callers.meanwhile("DELETE", f"{MAPS}/a", {})
+    callers.meanwhile("PATCH", f"{MAPS}/c", {"metadata": {"labels": {"keep": "me"}}})
+    answer = await callers.asks("DELETE", f"{MAPS}?labelSelector=!keep", options)
+    assert (answer.status, len(msgspec.json.decode(answer.body)["items"])) == (200, 4)
+    left = [record.key.name for record in callers.running.store.table("configmaps").records()]
+    assert left == (["b", "c", "d"] if options else ["c"])
+    assert callers.worker.runs == before + 5  # the first one again after each of the two that came between
+
+
+@pytest.mark.real_time
+async def test_large_objects_of_a_deleted_definition_go_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, users, gone = Worker.run, [], asyncio.Event()
+
+    async def noted(worker: Worker, user: User, work: Callable[[], Result]) -> Result:
+        users.append(user)
+        return await run(worker, user, work)
+
+    monkeypatch.setattr(Worker, "run", noted)
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}
+    things = [{**resource("drafts", name), "spec": spec} for name, spec in (("a", LARGE), ("b", {}), ("c", LARGE))]
+    async with running_api(MemoryLog(), SystemClock(), token_keys(), has_worker=True) as running:
+        send = running.transport().send
+        running.store.on_commit(CRD_LABEL, lambda change: gone.set() if change.op is Op.DELETED else None)
+        for path, made in ((DEFINITIONS, definition("drafts", schema)), *((f"/apis/{GROUP}/v1/drafts", one) for one in things)):
+            assert (await send(Request("POST", path, body=msgspec.json.encode(made)))).status == 201
+        assert (await send(Request("DELETE", f"{DEFINITIONS}/drafts.{GROUP}"))).status == 200
+        async with asyncio.timeout(20):
+            await gone.wait()
+        assert len(running.store.table(f"drafts.{GROUP}")) == 0
+    assert users.count(SYSTEM) == 2

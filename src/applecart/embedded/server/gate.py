@@ -9,6 +9,7 @@ not durable. What the server writes of its own accord comes through `write_own`.
 import asyncio
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from applecart.api.meta import Resource, stamp
@@ -27,10 +28,13 @@ from applecart.embedded.server.admission import NAMESPACES, Write, admit, admit_
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.deletion import DeleteOptions, Fate, decide, ends_with_update, refuse_unmet
 from applecart.embedded.server.field_owners import track, track_definition, track_own
+from applecart.embedded.server.listing import sliced
 from applecart.embedded.server.objects import document_of, encoded, find, key_of, stored_form, viewed, with_revision
 from applecart.embedded.server.registry import traits_of
 from applecart.embedded.server.request import revision as parse_revision
 from applecart.embedded.server.syntax import refuse_many_values
+from applecart.embedded.server.trial import beside_the_loop
+from applecart.embedded.server.worker import LARGE_BYTES
 from applecart.embedded.store.record import Op, Record
 
 SYSTEM = User("system:apiserver", (MASTERS,))  # the server itself
@@ -40,6 +44,7 @@ LONGEST_BASE = 58  # with the suffix a name is a DNS label of 63
 OBJECT_LIMIT_BYTES = 3 << 19  # as etcd: 1.5 MiB
 NAME_ATTEMPTS = 8  # of a generated name that is taken
 DELETED_AT_ONCE = 100  # objects of a collection between two turns of others; some milliseconds
+DELETED_BYTES_AT_ONCE = 256 << 10  # likewise; each object is read and written
 
 Change = Callable[[Document], Document]  # from a fresh copy of the object to what it shall be
 
@@ -186,13 +191,24 @@ async def delete_each(
     core: Core, user: User, kind: Kind, records: Sequence[Record], options: DeleteOptions, chosen: Callable[[Record], bool]
 ) -> None:
     """Delete these objects, and give others a turn after every few. What is another object by then, or not chosen, stays."""
-    for start in range(0, len(records), DELETED_AT_ONCE):
+
+    def delete_still(core: Core, record: Record) -> Submitted | None:
+        now = find(core, kind, record.key)
+        if now is None or now.traits.uid != record.traits.uid or not chosen(now):
+            return None
+        return delete(core, Write(user, "delete", kind, record.key), options)[1]
+
+    async def delete_large(core: Core, record: Record) -> None:
+        delete_still(core, record)
+
+    for part in sliced(records, DELETED_AT_ONCE, DELETED_BYTES_AT_ONCE):
         last: Submitted | None = None
-        for record in records[start : start + DELETED_AT_ONCE]:
+        for record in part:
             now = find(core, kind, record.key)
-            if now is not None and now.traits.uid == record.traits.uid and chosen(now):
-                _, submitted, _ = delete(core, Write(user, "delete", kind, record.key), options)
-                last = submitted or last
+            if core.worker is not None and now is not None and now.size_bytes > LARGE_BYTES:
+                await beside_the_loop(core, user, partial(delete_large, record=record))
+            else:
+                last = delete_still(core, record) or last
         if last is not None:
             await last.settle()
         await asyncio.sleep(0)

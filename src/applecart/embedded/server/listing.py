@@ -181,12 +181,12 @@ async def in_slices(
     yield after
 
 
-def sliced(parts: Sequence[Sliced], most: int) -> Iterator[Sequence[Sliced]]:
+def sliced(parts: Sequence[Sliced], most: int, most_bytes: int = SLICE_BYTES) -> Iterator[Sequence[Sliced]]:
     """At most so many at a time, and so many bytes, but always one."""
     first, size_bytes = 0, 0
     for position, part in enumerate(parts):
         more_bytes = part.size_bytes
-        if position > first and (position - first == most or size_bytes + more_bytes > SLICE_BYTES):
+        if position > first and (position - first == most or size_bytes + more_bytes > most_bytes):
             yield parts[first:position]
             first, size_bytes = position, 0
         size_bytes += more_bytes

@@ -19,7 +19,7 @@ from applecart.embedded.auth.user import User
 from applecart.embedded.refusals import too_many_requests
 from applecart.embedded.schema.budget import TooMuchForTheLoop, on_the_loop
 from applecart.embedded.server.core import Core
-from applecart.embedded.server.request import Answer, ApiRequest, StreamAnswer
+from applecart.embedded.server.request import Answer, ApiRequest
 from applecart.embedded.server.worker import LARGE_BYTES
 from applecart.embedded.store.record import Op, Record
 from applecart.embedded.store.store import Store, StoreReader
@@ -30,7 +30,7 @@ STAND_IN = 10**17  # no revision is so high: numbers above it stand for those th
 YAML_WEIGHT = 16  # a byte of YAML takes so many times as long as one of JSON
 
 Result = TypeVar("Result")
-Handler = Callable[[Core], Coroutine[Any, Any, Answer | StreamAnswer]]
+Handler = Callable[[Core], Coroutine[Any, Any, Result]]
 
 
 def is_large(request: ApiRequest, record: Record | None) -> bool:
@@ -53,8 +53,8 @@ async def worked_out(core: Core, request: ApiRequest, work: Callable[[], Result]
     return await core.worker.run(request.user, work)
 
 
-async def beside_the_loop(core: Core, user: User, handler: Handler) -> Answer | StreamAnswer:
-    """The answer of a handler that waits for nothing but its writes."""
+async def beside_the_loop(core: Core, user: User, handler: Handler[Result]) -> Result:
+    """What comes of a handler that waits for nothing but its writes."""
     worker = core.worker
     assert worker is not None
     for _ in range(TRIES):
@@ -163,11 +163,11 @@ class _TrialAuthorizer:
         return getattr(self._real, question)
 
 
-def _finished(run: Coroutine[Any, Any, Answer | StreamAnswer]) -> Answer | StreamAnswer:
+def _finished(run: Coroutine[Any, Any, Result]) -> Result:
     try:
         run.send(None)
     except StopIteration as end:
-        return cast(Answer | StreamAnswer, end.value)
+        return cast(Result, end.value)
     run.close()
     raise RuntimeError("a handler that waits cannot run beside the loop")
 

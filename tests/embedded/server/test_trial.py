@@ -85,9 +85,10 @@ class Callers:
         raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
         path, _, query = path.partition("?")
         asked = tuple((name, value) for name, _, value in (one.partition("=") for one in query.split("&") if one))
-        return await InProcessTransport(self._api, self.user).send(
-            Request(method, path, asked, body=raw, content_type=content_type)
-        )
+        return await self.transport().send(Request(method, path, asked, body=raw, content_type=content_type))
+
+    def transport(self) -> InProcessTransport:
+        return InProcessTransport(self._api, self.user)
 
     def meanwhile(self, method: str, path: str, body: Any, times: int = 1) -> None:
         async def write(turn: int) -> None:
@@ -518,7 +519,7 @@ async def test_small_objects_whose_columns_are_much_work_are_shown_beside_the_lo
     for name in ("a", "b"):
         assert (await callers.asks("POST", THINGS, thing(name))).status == 201
     before = callers.worker.runs
-    transport = InProcessTransport(callers._api, ADMIN)
+    transport = callers.transport()
     listed = msgspec.json.decode((await transport.send(Request("GET", THINGS, accept=TABLE))).body)
     assert [row["cells"] for row in listed["rows"]] == [["a", 1, 1], ["b", 1, 1]]
     assert callers.worker.runs == before + 1
@@ -536,7 +537,7 @@ async def test_what_is_written_is_not_written_again_because_its_answer_is_much_w
     """An object of small size, whose columns search it: it was made, and then once more beside the loop, which said 409."""
     monkeypatch.setattr(budget, "OF_THE_LOOP", 300)
     await define_searching_columns(callers)
-    transport = InProcessTransport(callers._api, ADMIN)
+    transport = callers.transport()
     made = await transport.send(Request("POST", THINGS, (), msgspec.json.encode(thing("a")), accept=TABLE))
     assert made.status == 201
     longer = [{"op": "add", "path": "/all/-", "value": 1}]

@@ -27,7 +27,7 @@ from applecart.embedded.server.objects import encode, find
 from applecart.embedded.server.pages import TEXT, Pages
 from applecart.embedded.server.request import END, Answer, ApiRequest, StreamAnswer, attributes_of
 from applecart.embedded.server.subresources import Identity, answer_review, issue_token, read_virtual
-from applecart.embedded.server.trial import beside_the_loop, is_large
+from applecart.embedded.server.trial import beside_the_loop, is_large, worked_out
 from applecart.embedded.store.log import StoreFailed
 from applecart.embedded.store.record import Record
 from applecart.embedded.surface.served import VIRTUAL_KINDS
@@ -83,7 +83,8 @@ class Api:
         ):
             raise too_large(SMALL_BODY_BYTES)
         if not attributes.is_resource:
-            return self._pages.answer(request) or not_found_page()
+            self._pages.renew()
+            return await worked_out(self.core, request, partial(self._pages.answer, request)) or not_found_page()
         kind = self.core.registry.find(attributes.group, attributes.version, attributes.resource)
         if kind is None and _virtual_of(attributes) is None:
             if any(one.resource.group == attributes.group for one in self._agents.kinds):

@@ -8,8 +8,8 @@ from applecart.embedded.auth.token_keys import CONFIGURATION_PATH, JWKS_PATH, op
 from applecart.embedded.refusals import method_not_allowed, no_such_resource
 from applecart.embedded.server.core import AgentCalls, Core, NoAgents
 from applecart.embedded.server.objects import encode
-from applecart.embedded.server.representation import sent, to_yaml
-from applecart.embedded.server.request import END, JSON, Answer, ApiRequest
+from applecart.embedded.server.representation import in_encoding, sent
+from applecart.embedded.server.request import JSON, Answer, ApiRequest
 from applecart.embedded.surface import negotiation
 from applecart.embedded.surface.discovery import Discovery
 from applecart.embedded.surface.openapi_v2 import OpenApiV2
@@ -43,7 +43,6 @@ class Pages:
             if parts[0] in ("api", "apis", "version"):
                 raise method_not_allowed()
             return None
-        self._renew()
         match parts:
             case [("healthz" | "livez" | "readyz"), *_]:
                 return self._health(asks_readiness=parts[0] == "readyz")
@@ -78,7 +77,8 @@ class Pages:
             return Answer(500, b"a background task is down and will be started again; see the server's log", TEXT)
         return Answer(200, b"ok", TEXT)
 
-    def _renew(self) -> None:
+    def renew(self) -> None:
+        """Before an answer, on the loop, where kinds come and go; answers themselves may be made beside it."""
         computed = self._agents.kinds
         wanted = (self._core.registry.edition, len(computed))
         if wanted == self._made_for:
@@ -93,13 +93,12 @@ class Pages:
         wanted = negotiation.choose_discovery(request.accept)
         if wanted.shape == "legacy":
             document = self._discovery.core_versions(self._address) if is_core else self._discovery.group_list()
-            body = encode(document)
-            return Answer(200, body + END if wanted.media_type == JSON else to_yaml(body), wanted.media_type)
+            return Answer(200, in_encoding(encode(document), wanted.media_type), wanted.media_type)
         found = self._discovery.aggregated(wanted, is_core=is_core)
         headers = {name: value for name, value in found.headers.items() if name != "Content-Type"}
         if found.is_known(request.headers.get("if-none-match")):
             return Answer(304, b"", "", headers)  # clients keep the content type of the answer they have
-        return Answer(200, found.body + END if wanted.media_type == JSON else to_yaml(found.body), found.content_type, headers)
+        return Answer(200, in_encoding(found.body, wanted.media_type), found.content_type, headers)
 
     def _document(
         self, request: ApiRequest, document: dict[str, object] | None, group: str, *, is_named: bool = True

@@ -15,7 +15,7 @@ from applecart.api.meta import Key
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal, bad_request, not_found
-from applecart.embedded.schema.budget import TooMuchForTheLoop, on_the_loop
+from applecart.embedded.schema.budget import TooMuchForTheLoop, on_the_loop, spend
 from applecart.embedded.server import listing, watching
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.listing import SLICE, Page, Selection, in_slices
@@ -29,7 +29,8 @@ from applecart.embedded.surface.negotiation import choose_answer, refuse_wrong_n
 from applecart.embedded.tables.render import META_GROUP, TableWriter, partial_metadata, read_include_object, table_document
 
 ROWS_PER_SLICE = 250  # of a Table: a row costs about ten times a plain object
-MOST_YAML_BYTES = 1 << 20  # of a list: YAML takes a second for each 100 kB
+MOST_YAML_BYTES = 1 << 20  # of a list and of discovery: YAML takes a second for each 100 kB
+STEPS_OF_YAML = 8  # of a byte of JSON: `[],` takes 20 µs
 
 
 class Forms:
@@ -81,7 +82,7 @@ class Forms:
         pieces = in_slices(page.records, convert, before, after + END, slice_size, self._make)
         if self._chosen.is_yaml:
             if sum(record.size_bytes for record in page.records) > MOST_YAML_BYTES:
-                raise Refusal(406, "NotAcceptable", f"the list is too long for YAML: limit is {MOST_YAML_BYTES}; ask for JSON")
+                raise _too_long_for_yaml("list")
             return StreamAnswer(self._as_yaml(pieces), content_type=self._chosen.media_type)
         is_short = len(page.records) <= slice_size and all(record.size_bytes <= LARGE_BYTES for record in page.records)
         if is_short:
@@ -185,6 +186,7 @@ class Forms:
 
 
 def to_yaml(body: bytes) -> bytes:
+    spend(len(body) * STEPS_OF_YAML)
     text: str = yaml.dump(msgspec.json.decode(body), Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper))
     return text.encode()
 
@@ -192,8 +194,20 @@ def to_yaml(body: bytes) -> bytes:
 def sent(document: object, accept: str, status: int = 200) -> Answer:
     """A document that has one form only."""
     media_type = negotiation.choose_plain(accept)
-    body = encode(document)
-    return Answer(status, body + END if media_type == JSON else to_yaml(body), media_type)
+    return Answer(status, in_encoding(encode(document), media_type), media_type)
+
+
+def in_encoding(body: bytes, media_type: str) -> bytes:
+    """A document that is not stored, from JSON."""
+    if media_type == JSON:
+        return body + END
+    if len(body) > MOST_YAML_BYTES:
+        raise _too_long_for_yaml("document")
+    return to_yaml(body)
+
+
+def _too_long_for_yaml(what: str) -> Refusal:
+    return Refusal(406, "NotAcceptable", f"the {what} is too long for YAML: limit is {MOST_YAML_BYTES}; ask for JSON")
 
 
 def _untyped(record: Record) -> bytes:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from applecart.embedded.kinds.kind import Subresource
+from applecart.embedded.schema.budget import spend
 from applecart.embedded.surface.negotiation import DiscoveryAnswer
 from applecart.embedded.surface.served import Served, groups_of
 
@@ -20,6 +21,7 @@ Document = dict[str, Any]
 
 # The order in which the real server lists the verbs of custom kinds; those of built-in ones are sorted.
 CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+STEPS_OF_AN_ENTRY = 15  # with a hundred short names and as many categories
 HASH_BYTES = 8  # of a storage version, as the real server cuts it
 # Kinds that the real server stores in another version than it serves; clients compare the hash, nothing here depends on it.
 STORED_AS = {("apiextensions.k8s.io", "CustomResourceDefinition"): "v1beta1"}
@@ -88,7 +90,9 @@ class Discovery:
         key = (is_core, answer)
         if key not in self._aggregated:
             api_version = f"apidiscovery.k8s.io/{answer.shape}"
-            items = [self._aggregated_group(name) for name in self._groups if is_core == (name == "")]
+            mine = [name for name in self._groups if is_core == (name == "")]
+            spend(STEPS_OF_AN_ENTRY * sum(len(kinds) for name in mine for kinds in self._groups[name].versions.values()))
+            items = [self._aggregated_group(name) for name in mine]
             document = {"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}, "items": items}
             digest = hashlib.sha512(msgspec.json.encode(items)).hexdigest().upper()
             content_type = f"{answer.media_type};g=apidiscovery.k8s.io;v={answer.shape};as=APIGroupDiscoveryList"

@@ -8,9 +8,12 @@ from typing import Any, NamedTuple
 
 from applecart.api.meta import Resource
 from applecart.embedded.kinds.kind import Subresource
+from applecart.embedded.schema.budget import spend
 from applecart.embedded.surface.served import Served
 
 Document = dict[str, Any]
+STEPS_OF_A_KIND = 200  # to say what can be done at its paths
+STEPS_OF_A_PLACE = 5  # in a schema
 
 API_VERSION: Document = {"description": "Group and version of this representation of the object.", "type": "string"}
 KIND: Document = {"description": "Kind of the object.", "type": "string"}
@@ -23,6 +26,7 @@ def schema_name(group: str, version: str, kind: str) -> str:
 
 def everywhere(schema: Document, change: Callable[[Document], Document]) -> Document:
     """A schema with all its places changed, the outer before the inner."""
+    spend(STEPS_OF_A_PLACE)
     schema = dict(change(schema))
     for keyword in ("items", "additionalProperties"):
         if isinstance(schema.get(keyword), dict):

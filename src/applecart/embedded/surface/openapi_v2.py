@@ -15,11 +15,13 @@ import msgspec
 
 from applecart.api.meta import Resource
 from applecart.embedded.kinds.kind import Subresource
+from applecart.embedded.schema.budget import spend
 from applecart.embedded.structure.types import Field, StructType, ValueType, all_structs, built_in_kinds, struct_name
 from applecart.embedded.surface import openapi
 from applecart.embedded.surface.openapi import Document
 from applecart.embedded.surface.served import MAJOR, MINOR, Served
 
+HASHED_IN_A_STEP = 500  # bytes
 STRATEGIC = "application/strategic-merge-patch+json"
 META, API = "io.k8s.apimachinery.pkg.apis.meta.v1", "io.k8s.apimachinery.pkg.api.resource"
 _PACKAGES = {
@@ -82,6 +84,7 @@ class OpenApiV2:
                 paths += kept[1][0]
                 definitions += kept[1][1]
             self._known = {}
+            spend((sum(map(len, paths)) + sum(map(len, definitions))) // HASHED_IN_A_STEP)
             root = _encode({**_ROOT, "parameters": PARAMETERS})
             body = b'%b,"paths":{%b},"definitions":{%b}}' % (root[:-1], b",".join(paths), b",".join(definitions))
             self._made = body, f'"{hashlib.sha512(body).hexdigest().upper()}"'
@@ -89,6 +92,7 @@ class OpenApiV2:
 
 
 def _pieces(kind: Served, schema: Document | None) -> Pieces:
+    spend(openapi.STEPS_OF_A_KIND)
     paths = [_member(path, item) for path, item in paths_of(kind)]
     return paths, [_member(name, one) for name, one in definitions_of(kind, schema).items()]
 

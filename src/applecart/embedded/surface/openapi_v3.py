@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from applecart.embedded.schema.budget import spend
 from applecart.embedded.surface import openapi
 from applecart.embedded.surface.openapi import Document
 from applecart.embedded.surface.served import MAJOR, MINOR, Served
@@ -40,8 +41,9 @@ class OpenApi:
             self._kinds.setdefault(openapi.base_path(kind.resource).removeprefix("/"), []).append(kind)
         self._documents: dict[str, tuple[bytes, str]] = {}
         if previous is not None:
+            made = dict(previous._documents)  # which may be growing, beside the loop
             same = {path for path, found in self._kinds.items() if _are_same(found, previous._kinds.get(path, []))}
-            self._documents = {path: made for path, made in previous._documents.items() if path in same}
+            self._documents = {path: made[path] for path in same & made.keys()}
         self._index = b""
 
     def index(self) -> bytes:
@@ -74,6 +76,7 @@ def _document(kinds: list[Served], schema_of: Callable[[Any], Document | None]) 
     paths: Document = {}
     schemas: Document = {OBJECT_META: OBJECT_META_SCHEMA}
     for kind in kinds:
+        spend(openapi.STEPS_OF_A_KIND)
         resource = kind.resource
         paths.update(paths_of(kind, openapi.schema_name(resource.group, resource.version, resource.kind)))
         schemas.update(schemas_of(kind, schema_of(kind)))

@@ -29,6 +29,7 @@ from applecart.kube.transport import Request
 
 HOME = "/api/v1/namespaces/default"
 PODS, MAPS = f"{HOME}/pods", f"{HOME}/configmaps"
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 RBAC = "rbac.authorization.k8s.io"
 TENANT = User("tenant", ("system:authenticated",))
 JSON, YAML, APPLY = "application/json", "application/yaml", "application/apply-patch+yaml"
@@ -36,6 +37,7 @@ MERGE, STRATEGIC, STEPS = (f"application/{kind}-patch+json" for kind in ("merge"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 STRANGERS, UNFINISHED_BYTES = 200, 2_800_000
 PATCHES, PATCHED_BYTES = 300, 900_000
+LARGE_MAPS = 20
 DEADLINE_S = 60.0
 
 
@@ -68,9 +70,9 @@ def pod(containers: int) -> bytes:
     return b'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"containers":[%b]}}' % each
 
 
-def config_map(keys: int, value: bytes) -> bytes:
+def config_map(keys: int, value: bytes, name: bytes = b"m") -> bytes:
     data = b",".join(b'"k%d":"%b"' % (number, value) for number in range(keys))
-    return b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m"},"data":{%b}}' % data
+    return b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"%b"},"data":{%b}}' % (name, data)
 
 
 def requests() -> Iterator[tuple[str, Request]]:
@@ -80,6 +82,7 @@ def requests() -> Iterator[tuple[str, Request]]:
         return Request(method, path, asked, body=body, content_type=content_type, accept=accept, deadline_s=DEADLINE_S)
 
     doubling = [{"op": "add", "path": "/x", "value": [1] * 100}, *[{"op": "copy", "from": "/x", "path": "/x/-"}] * 30]
+    a_million = b"a: &a [" + b"1," * 200 + b"1]\nb: &b [" + b"*a," * 200 + b"1]\nc: [" + b"*b," * 25 + b"1]\n"
     yield "lists in lists", ask("POST", MAPS, b'{"a":[' + b"[]," * 960_000 + b"[]]}")
     yield "many small objects", ask("POST", MAPS, b'{"a":[' + b'{"a":1},' * 350_000 + b"{}]}")
     yield "2.8 MB of YAML", ask("POST", MAPS, b"a:\n" + b"- b\n" * 700_000, YAML)
@@ -102,6 +105,12 @@ def requests() -> Iterator[tuple[str, Request]]:
     yield "a label for that", ask("PATCH", f"{MAPS}/m", b'{"metadata":{"labels":{"a":"b"}}}', MERGE)
     yield "a patch that doubles", ask("PATCH", f"{MAPS}/m", msgspec.json.encode(doubling), STEPS)
     yield "options of 2.9 MB", ask("DELETE", f"{MAPS}/m", b'{"a":[' + b"[]," * 960_000 + b"[]]}")
+    yield "a question in YAML that repeats itself", ask("POST", REVIEWS, a_million, YAML)
+    yield "a question in YAML at its limit", ask("POST", REVIEWS, b"a:\n" + b"- b\n" * 8_000, YAML)
+    yield "options in YAML that repeat themselves", ask("DELETE", MAPS, a_million, YAML)
+    for number in range(LARGE_MAPS):
+        yield "a ConfigMap of 48,000 keys", ask("POST", MAPS, config_map(48_000, b"x" * 16, b"m%d" % number))
+    yield "the deletion of all in a dry run", ask("DELETE", f"{MAPS}?dryRun=All")
     yield "the deletion of all", ask("DELETE", MAPS)
 
 

@@ -7,8 +7,11 @@ import pytest
 
 from applecart.clock import Clock
 from applecart.embedded.auth.user import MASTERS, User
+from applecart.embedded.refusals import too_many_requests
 from applecart.embedded.schema.crd_strategy import MOST_OF_A_DEFINITION
 from applecart.embedded.schema.custom_kind import _compiled
+from applecart.embedded.server import gate
+from applecart.embedded.server.crd_lifecycle import LOOK_AGAIN_S
 from applecart.embedded.server.gate import write_own
 from applecart.embedded.server.registry import Registry
 from applecart.embedded.server.request import Answer, ApiRequest
@@ -298,3 +301,27 @@ async def test_a_definition_that_was_stored_without_conditions_is_changed_like_a
         code, _ = await call(running, ADMIN, "PUT", f"{DEFINITIONS}/pools.{GROUP}", bare)
         assert code == 200
         assert (await call(running, ADMIN, "GET", f"/apis/{GROUP}/v1/pools"))[0] == 200
+
+
+async def test_an_object_that_others_keep_changing_while_it_is_deleted_is_no_defect_and_goes_at_the_next_look(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large one is deleted beside the loop, and what was changed meanwhile is not."""
+    delete_each, refusals = gate.delete_each, [too_many_requests("the object changes faster than it is deleted", 1)]
+
+    async def refused_once(*arguments: Any) -> None:
+        if refusals:
+            raise refusals.pop()
+        await delete_each(*arguments)
+
+    monkeypatch.setattr(gate, "delete_each", refused_once)
+    async with serving(clock, ()) as running:
+        path, things = f"{DEFINITIONS}/pools.{GROUP}", f"/apis/{GROUP}/v1/pools"
+        assert (await call(running, ADMIN, "POST", DEFINITIONS, definition("pools", {"type": "object"})))[0] == 201
+        assert (await call(running, ADMIN, "POST", things, resource("pools", "a")))[0] == 201
+        assert (await call(running, ADMIN, "DELETE", path))[0] == 200
+        await elapse(0.5)
+        assert not refusals
+        assert not running.core.background.down()
+        await elapse(LOOK_AGAIN_S)
+        assert (await call(running, ADMIN, "GET", path))[0] == 404

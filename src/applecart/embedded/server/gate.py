@@ -44,7 +44,7 @@ LONGEST_BASE = 58  # with the suffix a name is a DNS label of 63
 OBJECT_LIMIT_BYTES = 3 << 19  # as etcd: 1.5 MiB
 NAME_ATTEMPTS = 8  # of a generated name that is taken
 DELETED_AT_ONCE = 100  # objects of a collection between two turns of others; some milliseconds
-DELETED_BYTES_AT_ONCE = 256 << 10  # likewise; each object is read and written
+DELETED_BYTES_AT_ONCE = 64 << 10  # likewise; the worst of these take some 30 ms
 
 Change = Callable[[Document], Document]  # from a fresh copy of the object to what it shall be
 

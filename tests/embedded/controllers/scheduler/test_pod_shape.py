@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from applecart.api.containers import Resources
 from applecart.api.pods import PodSpec
-from applecart.embedded.controllers.scheduler.pod_shape import HostPort, amounts_of, host_ports_of, requests_of
+from applecart.embedded.controllers.scheduler.pod_shape import amounts_of, host_ports_of, requests_of
 from tests.embedded.controllers.scheduler.objects import container
 
 GIB = 2**30
@@ -87,21 +87,6 @@ def test_ports_of_sidecars_count_and_those_of_init_containers_do_not() -> None:
         init_containers=(container("side", host_port=81, restart_policy="Always"), container("init", host_port=82)),
     )
     assert {port.port for port in host_ports_of(spec)} == {80, 81}
-
-
-@pytest.mark.parametrize(
-    ("other", "meets"),
-    [
-        (HostPort("10.0.0.1", "TCP", 80), True),
-        (HostPort("0.0.0.0", "TCP", 80), True),
-        (HostPort("10.0.0.2", "TCP", 80), False),
-        (HostPort("10.0.0.1", "UDP", 80), False),
-        (HostPort("10.0.0.1", "TCP", 81), False),
-    ],
-)
-def test_ports_meet_on_the_same_address_or_on_all(other: HostPort, meets: bool) -> None:
-    port = HostPort("10.0.0.1", "TCP", 80)
-    assert (port.meets(other), other.meets(port)) == (meets, meets)
 
 
 millis = st.integers(0, 8000)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from applecart.api.nodes import Taint
 from applecart.api.scheduling import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Toleration
-from applecart.embedded.controllers.scheduler.fleet import UNSCHEDULABLE_TAINT, NodeFacts, NodeRoom
-from applecart.embedded.controllers.scheduler.pod_shape import CPU, MEMORY, HostPort, PodShape
+from applecart.embedded.controllers.scheduler.fleet import UNSCHEDULABLE_TAINT, NodeFacts, NodeRoom, Ports
+from applecart.embedded.controllers.scheduler.pod_shape import ANY_ADDRESS, CPU, MEMORY, HostPort, PodShape
 
 NAME_FIELD = "metadata.name"  # the only field of a node that a term may name
 LONGEST_NUMBER_CHARS = 19  # of a signed 64-bit number; a longer one is no number to Kubernetes either
@@ -204,8 +204,13 @@ def shortage(shape: PodShape, room: NodeRoom) -> Shortage | None:
     return Shortage(tuple(reasons), is_held_by_pods) if reasons else None
 
 
-def ports_meet(wanted: Iterable[HostPort], taken: Iterable[HostPort]) -> bool:
-    return any(port.meets(other) for port in wanted for other in taken)
+def ports_meet(wanted: Iterable[HostPort], taken: Ports) -> bool:
+    """Whether one of these can be had no more: somebody holds it on that address, or one of the two is meant for all."""
+    return any(
+        port.address == ANY_ADDRESS or port.address in holders or ANY_ADDRESS in holders
+        for port in wanted
+        if (holders := taken.get((port.port, port.protocol)))
+    )
 
 
 class Liking(NamedTuple):

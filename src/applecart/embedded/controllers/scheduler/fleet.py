@@ -21,6 +21,7 @@ NOT_READY_TAINT = Taint(key="node.kubernetes.io/not-ready", effect=NO_SCHEDULE)
 UNREACHABLE_TAINT = Taint(key="node.kubernetes.io/unreachable", effect=NO_SCHEDULE)
 
 Taken = tuple[tuple[str, int], ...]
+Ports = dict[tuple[int, str], dict[str, int]]  # by number and protocol: how many hold it on each address
 
 
 class NodeFacts(msgspec.Struct, frozen=True):
@@ -78,7 +79,7 @@ class NodeRoom:
         self.is_known = False
         self.free: dict[str, int] = {}
         self.pod_count = 0
-        self.ports: list[HostPort] = []
+        self.ports: Ports = {}
         self._used: dict[str, int] = {}
 
     def learn(self, facts: NodeFacts, *, is_known: bool) -> None:
@@ -89,12 +90,19 @@ class NodeRoom:
 
     def take(self, charge: Charge) -> None:
         self._count(charge, 1)
-        self.ports.extend(charge.ports)
+        for address, protocol, port in charge.ports:
+            holders = self.ports.setdefault((port, protocol), {})
+            holders[address] = holders.get(address, 0) + 1
 
     def give_back(self, charge: Charge) -> None:
         self._count(charge, -1)
-        for port in charge.ports:
-            self.ports.remove(port)
+        for address, protocol, port in charge.ports:
+            holders = self.ports[port, protocol]
+            holders[address] -= 1
+            if not holders[address]:
+                del holders[address]
+            if not holders:
+                del self.ports[port, protocol]
 
     def _count(self, charge: Charge, sign: int) -> None:
         self.pod_count += sign

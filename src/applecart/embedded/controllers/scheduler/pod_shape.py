@@ -45,12 +45,6 @@ class HostPort(NamedTuple):
     protocol: str
     port: int
 
-    def meets(self, other: "HostPort") -> bool:
-        """Whether only one of the two can be had."""
-        if (self.port, self.protocol) != (other.port, other.protocol):
-            return False
-        return self.address == other.address or ANY_ADDRESS in (self.address, other.address)
-
 
 def requests_of(spec: PodSpec, overhead: Mapping[str, str]) -> Amounts:
     """The resources a Pod takes; those it takes nothing of are left out."""

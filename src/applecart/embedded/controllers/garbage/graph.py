@@ -8,7 +8,7 @@ longer served is no longer followed; one whose server does not answer is, as las
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -37,7 +37,9 @@ log = logger(__name__)
 class Graph:
     def __init__(self) -> None:
         self._objects: dict[str, Object] = {}
-        self._dependents: dict[str, dict[str, None]] = {}  # owner's uid to dependents' uids, in the order they came
+        self._dependents: dict[
+            str, dict[str, bool]
+        ] = {}  # owner's uid to dependents' uids, as they came: whether they block it
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -52,7 +54,7 @@ class Graph:
 
     def blocking(self, uid: str) -> list[Object]:
         """The dependents without which an owner in foreground deletion may not go."""
-        return [dependent for dependent in self.dependents(uid) if _blocks(dependent, uid)]
+        return [self._objects[dependent] for dependent, blocks in self._dependents.get(uid, {}).items() if blocks]
 
     def waits_for_itself(self, uid: str) -> bool:
         """Whether an owner in foreground deletion waits, in a circle, for nobody but others who do.
@@ -61,12 +63,13 @@ class Graph:
         """
         circle, unseen = set[str](), [uid]
         while unseen:
-            for dependent in self.blocking(unseen.pop()):
-                if not is_foreground(dependent):
+            for dependent, blocks in self._dependents.get(unseen.pop(), {}).items():
+                if not blocks or dependent in circle:
+                    continue
+                if not is_foreground(self._objects[dependent]):
                     return False
-                if dependent.uid not in circle:
-                    circle.add(dependent.uid)
-                    unseen.append(dependent.uid)
+                circle.add(dependent)
+                unseen.append(dependent)
         return uid in circle
 
     def owner_of(self, reference: OwnerReference, dependent: Object) -> Object | None:
@@ -82,12 +85,14 @@ class Graph:
         """An object is there, new or changed."""
         old = self._objects.get(obj.uid)
         self._objects[obj.uid] = obj
-        self._index(obj.uid, _owner_uids(old), _owner_uids(obj))
+        before, after = _owners(old), _owners(obj)
+        self._index(obj.uid, before, after)
         looks: dict[str, None] = {}
         if (old is None or old.metadata.owner_references != obj.metadata.owner_references) and self._is_doubtful(obj):
             looks[obj.uid] = None
         if old is not None:
-            looks |= dict.fromkeys(self._released(old, obj))
+            # Owners that wait for their dependents, and for which this one counts no longer.
+            looks |= dict.fromkeys(self._waiting(uid for uid, blocks in before.items() if blocks and not after.get(uid)))
         if old is None:
             looks |= dict.fromkeys(uid for uid in self._dependents.get(obj.uid, ()) if self._is_doubtful(self._objects[uid]))
         if is_orphaning(obj):
@@ -102,35 +107,30 @@ class Graph:
         """An object is gone: its dependents may have lost their last owner, and an owner may have waited for it."""
         obj = self.drop(uid)
         looks = dict.fromkeys(self._dependents.get(uid, ()))
-        looks |= dict.fromkeys(self._waiting(_owner_uids(obj)))
+        looks |= dict.fromkeys(self._waiting(_owners(obj)))
         return list(looks)
 
     def drop(self, uid: str) -> Object | None:
         """An object is no longer followed, whether it exists or not."""
         obj = self._objects.pop(uid, None)
-        self._index(uid, _owner_uids(obj), ())
+        self._index(uid, _owners(obj), {})
         return obj
 
     # Inside
 
-    def _index(self, uid: str, before: Iterable[str], after: Iterable[str]) -> None:
-        kept = set(after)
+    def _index(self, uid: str, before: Iterable[str], after: Mapping[str, bool]) -> None:
         for owner in before:
-            if owner not in kept and (bucket := self._dependents.get(owner)) is not None:
+            if owner not in after and (bucket := self._dependents.get(owner)) is not None:
                 bucket.pop(uid, None)
                 if not bucket:
                     del self._dependents[owner]
-        for owner in after:
-            self._dependents.setdefault(owner, {})[uid] = None
+        for owner, blocks in after.items():
+            self._dependents.setdefault(owner, {})[uid] = blocks
 
     def _is_doubtful(self, obj: Object) -> bool:
         """Whether an owner was not seen where the reference says, or waits for its dependents to go."""
         owners = (self.owner_of(reference, obj) for reference in obj.metadata.owner_references)
         return any(owner is None or is_foreground(owner) for owner in owners)
-
-    def _released(self, old: Object, new: Object) -> Iterable[str]:
-        """Owners that wait for their dependents, and for which this one counts no longer."""
-        return self._waiting(uid for uid in _owner_uids(old) if _blocks(old, uid) and not _blocks(new, uid))
 
     def _waiting(self, uids: Iterable[str]) -> Iterable[str]:
         return [uid for uid in uids if (owner := self._objects.get(uid)) is not None and is_foreground(owner)]
@@ -153,12 +153,12 @@ def is_described_by(owner: Object, reference: OwnerReference) -> bool:
     return (found.group, found.kind, owner.name, owner.uid) == (group, reference.kind, reference.name, reference.uid)
 
 
-def _owner_uids(obj: Object | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(reference.uid for reference in obj.metadata.owner_references)) if obj is not None else ()
-
-
-def _blocks(dependent: Object, uid: str) -> bool:
-    return any(reference.uid == uid and reference.block_owner_deletion for reference in dependent.metadata.owner_references)
+def _owners(obj: Object | None) -> dict[str, bool]:
+    """The owners' uids, and whether they may not go before it in foreground."""
+    owners: dict[str, bool] = {}
+    for reference in obj.metadata.owner_references if obj is not None else ():
+        owners[reference.uid] = bool(reference.block_owner_deletion) or owners.get(reference.uid, False)
+    return owners
 
 
 def followed(discovery: Discovery) -> dict[str, Resource]:

@@ -80,6 +80,27 @@ def test_access_ends_with_the_last_pod_that_refers_to_the_object() -> None:
     assert not graph.reads("mac-1", "secrets", "ns", "s")
 
 
+class Name(str):
+    """Counts how often names are looked up or kept."""
+
+    hashed = 0
+
+    def __hash__(self) -> int:
+        Name.hashed += 1
+        return str.__hash__(self)
+
+
+def test_a_pod_that_comes_or_goes_costs_one_look_at_each_of_its_references() -> None:
+    """A Pod of 12,000 references took more than 50 ms of the loop, most of them to count those of its node."""
+    graph = NodeGraph(ObjectsInMemory())
+    assert not graph.reads("mac-1", "secrets", "ns", "s")
+    big = pod("ns", "a", "mac-1", volumes=[{"name": "v", "secret": {"secretName": Name(n)}} for n in range(100)])
+    Name.hashed = 0
+    graph.on_change("pods", None, big)
+    graph.on_change("pods", big, None)
+    assert Name.hashed <= 100
+
+
 def test_binding_a_pod_opens_its_references_to_the_node() -> None:
     objects = ObjectsInMemory(pod("ns", "a", volumes=[{"name": "v", "secret": {"secretName": "s"}}]))
     graph = NodeGraph(objects)

@@ -7,7 +7,6 @@ readers see it; missed changes are noticed by the resource's revision. Where the
 passes here and `node_restriction` judges it. Users that are no nodes get no opinion.
 """
 
-from collections import Counter
 from collections.abc import Callable
 
 from applecart.api.node_access import NODE_LEASES
@@ -26,8 +25,9 @@ class NodeGraph:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._seen_at = NEVER
-        self._pods: dict[tuple[str, str], tuple[str, frozenset[Reference]]] = {}
-        self._nodes: dict[str, Counter[Reference]] = {}
+        self._pods: dict[tuple[str, str], str] = {}  # the node of each
+        # By Pod, not summed up by node: a Pod may have thousands, and a node has few Pods.
+        self._nodes: dict[str, dict[tuple[str, str], frozenset[Reference]]] = {}
 
     @property
     def is_kept(self) -> bool:
@@ -37,10 +37,8 @@ class NodeGraph:
     def reads(self, node: str, label: str, namespace: str, name: str) -> bool:
         """Whether a Pod on the node refers to this object."""
         self._catch_up()
-        readable = self._nodes.get(node)
-        if readable is None:
-            return False
-        return (label, namespace, name) in readable
+        wanted = (label, namespace, name)
+        return any(wanted in readable for readable in self._nodes.get(node, {}).values())
 
     def on_change(self, label: str, old: Document | None, new: Document | None) -> None:
         """A committed change: None as `old` for a creation, as `new` for a removal."""
@@ -69,25 +67,14 @@ class NodeGraph:
 
     def _put(self, key: tuple[str, str], pod: Document | None) -> None:
         node = text(mapping(pod.get("spec")).get("nodeName")) if pod is not None else ""
-        held = self._pods.get(key)
-        now = (node, references(pod)) if pod is not None and node else None
-        if held == now:
-            return
-        if held is not None:
-            self._release(*held)
-            del self._pods[key]
-        if now is not None:
-            self._pods[key] = now
-            self._nodes.setdefault(node, Counter()).update(now[1])
-
-    def _release(self, node: str, refs: frozenset[Reference]) -> None:
-        readable = self._nodes[node]
-        for reference in refs:
-            readable[reference] -= 1
-            if not readable[reference]:
-                del readable[reference]
-        if not readable:
-            del self._nodes[node]
+        if held := self._pods.pop(key, ""):
+            there = self._nodes[held]
+            del there[key]
+            if not there:
+                del self._nodes[held]
+        if pod is not None and node:
+            self._pods[key] = node
+            self._nodes.setdefault(node, {})[key] = references(pod)
 
 
 _READS = ("get", "list", "watch")

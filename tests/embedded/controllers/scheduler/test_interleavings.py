@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ from applecart.api.meta import Key
 from applecart.api.nodes import Node
 from applecart.api.pods import Pod
 from applecart.clock import VirtualClock, VirtualLoop, run_virtual
+from applecart.embedded.controllers.scheduler import decide
 from applecart.embedded.server.server import RunningApi
 from applecart.embedded.store.record import Change
 from applecart.kube.errors import NotFound
@@ -201,6 +203,14 @@ async def storm(seed: int) -> list[tuple[str, str]]:
 @settings(max_examples=soaks(12, 60))
 def test_never_over_capacity_and_nobody_who_fits_is_left_waiting(seed: int) -> None:
     run_virtual(storm(seed))
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=soaks(6, 60))
+def test_so_it_is_when_every_node_that_is_looked_at_gives_others_a_turn(seed: int) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(decide, "STEPS_OF_A_TURN", 1)
+        run_virtual(storm(seed))
 
 
 @given(st.integers(0, 2**32))

@@ -39,6 +39,11 @@ def park_all(queue: Pending, now_s: float = 0.0) -> None:
         queue.waits(entry, now_s)
 
 
+def room_for_all(queue: Pending) -> None:
+    for shape in queue.waiting_shapes():
+        queue.room_appeared(shape)
+
+
 def test_priority_then_age_then_name() -> None:
     queue = pending(
         wants("young"),
@@ -68,14 +73,14 @@ def test_room_wakes_the_first_of_each_shape_that_fits() -> None:
     small, large = wants("small-1"), wants("large", cpu="4")
     queue = pending(small, wants("small-2", priority=1), large)
     park_all(queue)
-    queue.room_appeared(lambda shape: shape == small.shape)
+    queue.room_appeared(small.shape)
     assert drained(queue) == ["small-2"]
 
 
 def test_each_that_leaves_wakes_the_next_of_its_shape() -> None:
     queue = pending(wants("a", age_s=2), wants("b", age_s=1), wants("c"))
     park_all(queue)
-    queue.room_appeared(lambda shape: True)
+    room_for_all(queue)
     queue.done(out(queue))
     queue.drop(Key("test", "b"))  # bound or gone while it was on its way
     assert drained(queue) == ["c"]
@@ -84,7 +89,7 @@ def test_each_that_leaves_wakes_the_next_of_its_shape() -> None:
 def test_one_that_fits_nowhere_wakes_nobody() -> None:
     queue = pending(wants("a", age_s=2), wants("b"))
     park_all(queue)
-    queue.room_appeared(lambda shape: True)
+    room_for_all(queue)
     queue.waits(out(queue), 0.0)
     assert drained(queue) == []
 
@@ -94,7 +99,7 @@ def test_a_failure_backs_off_from_one_second_to_ten_and_room_does_not_help() -> 
     now_s, waits_s = 0.0, []
     for _ in range(6):
         queue.failed(out(queue, now_s), now_s)
-        queue.room_appeared(lambda shape: True)
+        room_for_all(queue)
         assert queue.next(now_s) is None
         wait_s = queue.due_in_s(now_s)
         assert wait_s is not None
@@ -106,7 +111,7 @@ def test_a_failure_backs_off_from_one_second_to_ten_and_room_does_not_help() -> 
 def test_a_failure_lets_the_next_of_its_shape_try() -> None:
     queue = pending(wants("a", age_s=2), wants("b"))
     park_all(queue)
-    queue.room_appeared(lambda shape: True)
+    room_for_all(queue)
     queue.failed(out(queue), 0.0)
     assert drained(queue) == ["b"]
 
@@ -192,7 +197,9 @@ class QueueModel(RuleBasedStateMachine):
 
     @rule(cpu=st.sampled_from([1000, 2000]))
     def room(self, cpu: int) -> None:
-        self.queue.room_appeared(lambda shape: dict(shape.amounts)["cpu"] <= cpu)
+        for shape in self.queue.waiting_shapes():
+            if dict(shape.amounts)["cpu"] <= cpu:
+                self.queue.room_appeared(shape)
 
     @rule()
     def nodes_changed(self) -> None:

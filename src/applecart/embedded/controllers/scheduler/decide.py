@@ -10,7 +10,7 @@ whether evicting could have helped at all.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Generator
 
 import msgspec
 
@@ -33,12 +33,13 @@ NO_CLAIMS = "no new claims to deallocate"  # the real one looks for devices to t
 NEVER_PREEMPTS = "not eligible due to preemptionPolicy=Never."
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
+STEPS_OF_A_TURN = 10_000  # a few milliseconds; an ordinary Pod and a thousand nodes stay below
 KEPT_SHAPES = 256  # a fleet has tens; more only costs judging again
 
 
-def unschedulable(node_count: int, reasons: Iterable[str], held_by_pods: int, *, may_preempt: bool) -> str:
+def unschedulable(node_count: int, reasons: Counter[str], held_by_pods: int, *, may_preempt: bool) -> str:
     """No node fits. `held_by_pods` nodes lack only what other Pods hold."""
-    return refused_everywhere(node_count, _histogram(Counter(reasons)), held_by_pods, may_preempt=may_preempt)
+    return refused_everywhere(node_count, _histogram(reasons), held_by_pods, may_preempt=may_preempt)
 
 
 def refused_everywhere(node_count: int, why: str, held_by_pods: int = 0, *, may_preempt: bool) -> str:
@@ -74,6 +75,21 @@ class Decision(msgspec.Struct, frozen=True):
     message: str = ""
 
 
+class Turn:
+    """Counts the steps of a long work, so that others get a turn in between."""
+
+    def __init__(self) -> None:
+        self._left = STEPS_OF_A_TURN
+
+    def is_over(self, steps: int) -> bool:
+        """Whether there is no time left for these; then the next turn begins with them."""
+        self._left -= steps
+        if self._left >= 0:
+            return False
+        self._left = STEPS_OF_A_TURN - steps
+        return True
+
+
 class _Judged(msgspec.Struct):
     """A shape against all nodes."""
 
@@ -89,21 +105,26 @@ class Decider:
         self._fleet = fleet
         self._kept: OrderedDict[PodShape, _Judged] = OrderedDict()
 
-    def decide(self, shape: PodShape) -> Decision:
-        judged = self._judged(shape)
-        if judged.refusal_version == self._fleet.version:
+    def decide(self, shape: PodShape) -> Generator[None, None, Decision]:
+        """Yields where others may have a turn; when the fleet changes there, the decision is about several moments."""
+        version, turn = self._fleet.version, Turn()
+        judged = yield from self._judged(shape, turn)
+        if judged.refusal_version == version:
             return Decision(message=judged.refusal)
         if not refuses_all(shape):
             for group in judged.liked:
-                best = self._best(shape, group)
+                best = yield from self._best(shape, group, turn)
                 if best is not None:
                     return Decision(node=best.facts.name)
-        judged.refusal, judged.refusal_version = self._refusal(shape, judged), self._fleet.version
-        return Decision(message=judged.refusal)
+        refusal = yield from self._refusal(shape, judged, turn)
+        judged.refusal, judged.refusal_version = refusal, version
+        return Decision(message=refusal)
 
-    def _best(self, shape: PodShape, group: tuple[NodeRoom, ...]) -> NodeRoom | None:
-        best, best_left = None, 0
+    def _best(self, shape: PodShape, group: tuple[NodeRoom, ...], turn: Turn) -> Generator[None, None, NodeRoom | None]:
+        best, best_left, steps = None, 0, shape.steps
         for room in group:  # sorted by name, so the first of equals stays
+            if turn.is_over(steps):
+                yield
             if not has_room(shape, room):
                 continue
             left = emptiness(room.facts, room.free, room.pod_count)
@@ -111,31 +132,37 @@ class Decider:
                 best, best_left = room, left
         return best
 
-    def _judged(self, shape: PodShape) -> _Judged:
-        kept = self._kept.get(shape)
-        if kept is not None and kept.facts_version == self._fleet.facts_version:
+    def _judged(self, shape: PodShape, turn: Turn) -> Generator[None, None, _Judged]:
+        kept, facts_version, steps = self._kept.get(shape), self._fleet.facts_version, shape.steps
+        if kept is not None and kept.facts_version == facts_version:
             self._kept.move_to_end(shape)
             return kept
         groups: dict[Liking, list[NodeRoom]] = {}
         reasons = []
         for room in sorted(self._fleet, key=lambda room: room.facts.name):
+            if turn.is_over(steps):
+                yield
             if reason := refused_by_facts(shape, room.facts):
                 reasons.append(reason)
             else:
                 groups.setdefault(liking(shape, room.facts), []).append(room)
         liked = tuple(tuple(groups[like]) for like in sorted(groups))
-        self._kept[shape] = judged = _Judged(self._fleet.facts_version, liked, tuple(reasons))
+        self._kept[shape] = judged = _Judged(facts_version, liked, tuple(reasons))
         self._kept.move_to_end(shape)
         if len(self._kept) > KEPT_SHAPES:
             self._kept.popitem(last=False)
         return judged
 
-    def _refusal(self, shape: PodShape, judged: _Judged) -> str:
+    def _refusal(self, shape: PodShape, judged: _Judged, turn: Turn) -> Generator[None, None, str]:
         allowed = [room for group in judged.liked for room in group]
         node_count = len(allowed) + len(judged.reasons)
         if why := refuses_all(shape):
             return refused_everywhere(node_count, why, may_preempt=shape.may_preempt)
-        short = [found for room in allowed if (found := shortage(shape, room)) is not None]
-        reasons = [*judged.reasons, *(reason for found in short for reason in found.reasons)]
-        held_by_pods = sum(found.is_held_by_pods for found in short)
+        reasons, held_by_pods, steps = Counter(judged.reasons), 0, shape.steps
+        for room in allowed:
+            if turn.is_over(steps):
+                yield
+            if (found := shortage(shape, room)) is not None:
+                reasons.update(found.reasons)
+                held_by_pods += found.is_held_by_pods
         return unschedulable(node_count, reasons, held_by_pods, may_preempt=shape.may_preempt)

@@ -131,7 +131,7 @@ def _is_for_whole_pods(resource: str) -> bool:
     return resource in (CPU, MEMORY) or resource.startswith(HUGE_PAGES)
 
 
-class PodShape(msgspec.Struct, frozen=True):
+class PodShape(msgspec.Struct, frozen=True, cache_hash=True):
     """Everything of a Pod that a node can tell."""
 
     selector: tuple[tuple[str, str], ...]
@@ -142,6 +142,15 @@ class PodShape(msgspec.Struct, frozen=True):
     ports: tuple[HostPort, ...]
     unserved: str  # what it asks that this scheduler does not do; empty for nearly all
     may_preempt: bool
+
+    @property
+    def steps(self) -> int:
+        """What it costs to hold it against one node."""
+        terms = [*(self.required.node_selector_terms if self.required is not None else ())]
+        terms += [preferred.preference for preferred in self.preferred]
+        requirements = [asked for term in terms for asked in (*term.match_expressions, *term.match_fields)]
+        of_terms = len(terms) + len(requirements) + sum(len(asked.values) for asked in requirements)
+        return 1 + len(self.selector) + len(self.tolerations) + len(self.amounts) + len(self.ports) + of_terms
 
 
 class Rank(NamedTuple):

@@ -9,7 +9,6 @@ Plain memory; the caller says what time it is.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable
 from enum import Enum
 
 import msgspec
@@ -127,10 +126,12 @@ class Pending:
         elif self._entries.get(entry.wants.key) is entry and entry.standing is State.WAITING:
             self._due.put(entry.wants.key, now_s + entry.backoff_s)
 
-    def room_appeared(self, fits: Callable[[PodShape], bool]) -> None:
-        """Wake the first of every shape that the new room fits."""
-        for shape in [shape for shape in self._waiting if fits(shape)]:
-            self._wake_next(shape)
+    def waiting_shapes(self) -> list[PodShape]:
+        return list(self._waiting)
+
+    def room_appeared(self, shape: PodShape) -> None:
+        """Wake the first of a shape that the new room fits."""
+        self._wake_next(shape)
 
     def nodes_changed(self, now_s: float) -> None:
         """The sentences of all who wait may be out of date."""

@@ -16,10 +16,10 @@ from applecart.api.meta import Key, ObjectMeta
 from applecart.api.nodes import Node, RuntimeClass
 from applecart.api.pods import Binding, ObjectReference, Pod, PodCondition
 from applecart.api.reasons import upstream
-from applecart.embedded.controllers.scheduler.decide import GATED, Decider, assigned
+from applecart.embedded.controllers.scheduler.decide import GATED, Decider, Decision, Turn, assigned
 from applecart.embedded.controllers.scheduler.fit import fits
 from applecart.embedded.controllers.scheduler.fleet import Fleet, facts_of
-from applecart.embedded.controllers.scheduler.pod_shape import Wants, amounts_taken, host_ports_of, wants_of
+from applecart.embedded.controllers.scheduler.pod_shape import PodShape, Wants, amounts_taken, host_ports_of, wants_of
 from applecart.embedded.controllers.scheduler.queue import Pending, PendingPod, State
 from applecart.errors import ApplecartError
 from applecart.kube.cache import Change
@@ -35,6 +35,8 @@ from applecart.observe.logs import logger
 BINDING = "binding"
 
 DEFAULT_SCHEDULER = "default-scheduler"  # what a Pod asks for that names none
+STEPS_OF_A_SHAPE = 50  # beside those that depend on how long it is
+STEPS_OF_AN_ATTEMPT = 500  # one that ends as the last one did waits for nobody, and thousands may be due at once
 ATTEMPT_S = 10.0  # one hung call must not hold up every other Pod for longer (I13); a binding takes milliseconds
 GATED_REASON = "SchedulingGated"
 # As kube-scheduler calls them, so that dashboards made for it show ours too.
@@ -83,6 +85,7 @@ class Scheduler:
         self._own_writes.read_from(self._pods)
         self._clock = manager.clock
         self._decider = Decider(self.fleet)
+        self._roomier: dict[str, None] = {}  # nodes with room that nobody was woken for yet
         self._woken = asyncio.Event()
         self._runtime_classes.on_change(self._runtime_class_changed)
         self._nodes.on_change(self._node_changed)
@@ -97,7 +100,13 @@ class Scheduler:
         # Before all bound Pods are known every node looks empty.
         for informer in (self._runtime_classes, self._nodes, self._pods):
             await informer.synced()
+        self._roomier = {room.facts.name: None for room in self.fleet}  # who ran before may have been stopped in the middle
+        turn = Turn()
         while True:
+            if turn.is_over(STEPS_OF_AN_ATTEMPT):
+                await asyncio.sleep(0)
+            self._woken.clear()
+            await self._wake_those_who_fit()
             entry = self.pending.next(self._clock.monotonic())
             if entry is None:
                 await self._wait()
@@ -117,7 +126,6 @@ class Scheduler:
                 raise
 
     async def _wait(self) -> None:
-        self._woken.clear()
         try:
             async with asyncio.timeout(self.pending.due_in_s(self._clock.monotonic())):
                 await self._woken.wait()
@@ -136,11 +144,30 @@ class Scheduler:
             with self._own_writes.noted(wants.uid):
                 await explain(self._client, pod, GATED_REASON, GATED, self._clock.now())
             self.pending.done(entry)  # whoever lifts a gate changes the Pod, and so puts it back
-        elif node := self._decider.decide(wants.shape).node:
-            await self._bind(pod, wants, node)
-            self.pending.done(entry)
         else:
-            await self._refuse(pod, entry)
+            await self._place(pod, entry)
+
+    async def _place(self, pod: Pod, entry: PendingPod) -> None:
+        wants, version = entry.wants, self.fleet.version
+        decision = await self._decide(wants.shape)
+        is_outdated = self.fleet.version != version
+        if not decision.node:
+            await self._refuse(pod, entry, decision.message, is_outdated=is_outdated)
+        elif is_outdated and not fits(wants.shape, self.fleet.node(decision.node)):
+            self.pending.failed(entry, self._clock.monotonic())
+        else:
+            await self._bind(pod, wants, decision.node)
+            self.pending.done(entry)
+
+    async def _decide(self, shape: PodShape) -> Decision:
+        deciding = self._decider.decide(shape)
+        while True:
+            try:
+                next(deciding)
+            except StopIteration as done:
+                decision: Decision = done.value
+                return decision
+            await asyncio.sleep(0)
 
     async def _settle(self, wants: Wants) -> None:
         """See what was written before, and learn what became of a binding of this Pod whose answer was lost."""
@@ -164,10 +191,11 @@ class Scheduler:
         text = assigned(pod.namespace, pod.name, node)
         self._recorder.event(pod, upstream.SCHEDULED.type, upstream.SCHEDULED.name, text)
 
-    async def _refuse(self, pod: Pod, entry: PendingPod) -> None:
+    async def _refuse(self, pod: Pod, entry: PendingPod, message: str, *, is_outdated: bool) -> None:
         """Nothing may come between the decision and `waits`: room that appears then would wake nobody."""
-        message = self._decider.decide(entry.wants.shape).message
         self.pending.waits(entry, self._clock.monotonic())
+        if is_outdated:  # room may have appeared on a node that was looked at before
+            self.pending.failed(entry, self._clock.monotonic())
         if entry.is_worth_telling(message, self._clock.monotonic()):
             failed = upstream.FAILED_SCHEDULING
             self._recorder.event(pod, failed.type, failed.name, message)
@@ -220,5 +248,16 @@ class Scheduler:
 
     def _room_appeared(self, node: str) -> None:
         if node:
-            self.pending.room_appeared(lambda shape: fits(shape, self.fleet.node(node)))
+            self._roomier[node] = None
         self._woken.set()
+
+    async def _wake_those_who_fit(self) -> None:
+        """The first of each shape that fits a node with new room. Others get a turn: thousands of shapes may wait."""
+        turn = Turn()
+        nodes, self._roomier = self._roomier, {}
+        for node in nodes:
+            for shape in self.pending.waiting_shapes():
+                if turn.is_over(STEPS_OF_A_SHAPE + shape.steps):
+                    await asyncio.sleep(0)
+                if fits(shape, self.fleet.node(node)):
+                    self.pending.room_appeared(shape)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Generator
 
 import msgspec
 import pytest
@@ -12,10 +13,11 @@ from applecart.api.pods import Pod
 from applecart.api.scheduling import SchedulingGate
 from applecart.clock import Clock
 from applecart.embedded.controllers.scheduler import decide, scheduler
+from applecart.embedded.controllers.scheduler.decide import Decider, Decision
 from applecart.embedded.controllers.scheduler.fit import fits
 from applecart.embedded.controllers.scheduler.fleet import NodeRoom
 from applecart.embedded.controllers.scheduler.pod_shape import PodShape
-from applecart.embedded.controllers.scheduler.scheduler import STEPS_OF_A_SHAPE, Scheduler
+from applecart.embedded.controllers.scheduler.scheduler import STEPS_OF_A_SHAPE, STEPS_OF_AN_ATTEMPT, Scheduler
 from applecart.embedded.server.server import RunningApi
 from applecart.kube.client import Client
 from applecart.kube.manager import Manager
@@ -310,6 +312,31 @@ async def test_many_shapes_that_wait_are_held_against_a_changed_node_a_few_at_a_
 
     most, _ = await asyncio.gather(most_looks_of_a_turn(), play.stage.node(node()))
     assert most <= 10
+
+
+async def test_many_that_are_tried_in_vain_again_are_tried_a_few_at_a_time(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attempt that has nothing new to say waits for nobody: 3,000 of them were one turn of the loop."""
+    monkeypatch.setattr(decide, "STEPS_OF_A_TURN", 3 * STEPS_OF_AN_ATTEMPT)
+    await play.stage.node(node(unschedulable=True))
+    for number in range(30):
+        await play.stage.pod(pod(f"p{number}", node_selector={"x": str(number)}))
+    await elapse(20)
+    await play.stop_scheduler()
+    turns, tries = [0], Counter[int]()
+
+    def counted(decider: Decider, wanted: PodShape) -> Generator[None, None, Decision]:
+        tries[turns[0]] += 1
+        asyncio.get_running_loop().call_soon(turns.__setitem__, 0, turns[0] + 1)
+        return decided(decider, wanted)
+
+    decided = Decider.decide
+    monkeypatch.setattr(Decider, "decide", counted)
+    play.start_scheduler()
+    await elapse(20)
+    await play.stage.label("mac-1", y="z")
+    await elapse(20)
+    assert tries.total() >= 60
+    assert max(tries.values()) <= 5
 
 
 async def test_a_reason_is_not_written_over_a_pod_that_somebody_bound_meanwhile(play: Play) -> None:

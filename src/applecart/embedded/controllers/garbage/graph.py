@@ -37,9 +37,7 @@ log = logger(__name__)
 class Graph:
     def __init__(self) -> None:
         self._objects: dict[str, Object] = {}
-        self._dependents: dict[
-            str, dict[str, bool]
-        ] = {}  # owner's uid to dependents' uids, as they came: whether they block it
+        self._dependents: dict[str, dict[str, bool]] = {}  # by owner's uid: its dependents' uids, and whether they block it
 
     def __len__(self) -> int:
         return len(self._objects)

@@ -531,6 +531,20 @@ async def test_small_objects_whose_columns_are_much_work_are_shown_beside_the_lo
     assert callers.worker.runs == before + 2
 
 
+async def test_a_large_object_that_leaves_a_selection_is_shown_beside_the_loop(callers: Callers) -> None:
+    """Only what was left of it was looked at."""
+    large = {"metadata": {"name": "a", "labels": {"large": "y"}}, "data": LARGE}
+    assert (await callers.asks("POST", MAPS, large)).status == 201
+    query = (("watch", "1"), ("labelSelector", "large"), ("resourceVersion", str(callers.running.store.revision)))
+    assert (await callers.asks("PUT", f"{MAPS}/a", {"metadata": {"name": "a"}})).status == 200
+    before = callers.worker.runs
+    watch = await InProcessTransport(callers._api, ADMIN).open(Request("GET", MAPS, query, accept=TABLE))
+    event = msgspec.json.decode(await watch.read())
+    await watch.aclose()
+    assert (event["type"], event["object"]["rows"][0]["cells"][:2]) == ("DELETED", ["a", 1])
+    assert callers.worker.runs == before + 1
+
+
 async def test_what_is_written_is_not_written_again_because_its_answer_is_much_work(
     callers: Callers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

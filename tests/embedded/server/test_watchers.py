@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from applecart.clock import Clock, SystemClock
-from applecart.embedded.server import watching
+from applecart.embedded.server import listing, watching
 from applecart.embedded.server.server import EmbeddedServer
 from applecart.embedded.store.table import Watcher
 from applecart.kube.client import Client
@@ -95,6 +95,53 @@ async def test_others_get_a_turn_while_a_watch_looks_for_what_it_selects(clock: 
             await Client(transport, clock).create(config_map("ci", f"n-{number:02}"))
         query = (("watch", "1"), ("fieldSelector", "metadata.name=n-19"))
         stream = await transport.open(Request("GET", MAPS, query))
+        reading = asyncio.create_task(stream.read())
+        turns = 0
+        while not reading.done():
+            turns += 1
+            await asyncio.sleep(0)
+        await stream.aclose()
+        assert [json.loads(line)["object"]["metadata"]["name"] for line in (await reading).splitlines()] == ["n-19"]
+        assert turns > 19
+
+
+async def test_what_leaves_a_selection_is_told_once_for_all_and_a_slice_at_a_time(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of 20 readers that resumed was made 40 MB at once, because the changes themselves are small."""
+    monkeypatch.setattr(listing, "SLICE_BYTES", 1000)
+    async with serving(clock, ["ci"]) as running:
+        transport, client = running.transport(), Client(running.transport(), clock)
+        for number in range(6):
+            await client.create(config_map("ci", f"n-{number}", labels={"large": "y"}, a="x" * 600))
+        before = running.store.revision
+        for number in range(6):
+            small = json.dumps({"metadata": {"name": f"n-{number}"}}).encode()
+            assert (await transport.send(Request("PUT", f"{MAPS}/n-{number}", body=small))).status == 200
+        query = (("watch", "1"), ("labelSelector", "large"), ("resourceVersion", str(before)))
+        heard = []
+        for _ in range(2):
+            stream = await transport.open(Request("GET", MAPS, query))
+            heard.append([await stream.read() for _ in range(6)])
+            await stream.aclose()
+        for number, (line, again) in enumerate(zip(*heard, strict=True)):
+            event = json.loads(line)
+            assert (event["type"], event["object"]["metadata"]["name"]) == ("DELETED", f"n-{number}")
+            assert event["object"]["metadata"]["resourceVersion"] == str(before + 1 + number)
+            assert event["object"]["data"] == {"a": "x" * 600}
+            assert line is again
+
+
+async def test_others_get_a_turn_between_the_changes_that_a_watch_catches_up_with(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "INITIAL_SLICE", 1)
+    async with serving(clock, ["ci"]) as running:
+        before = str(running.store.revision)
+        for number in range(20):
+            await Client(running.transport(), clock).create(config_map("ci", f"n-{number:02}"))
+        query = (("watch", "1"), ("fieldSelector", "metadata.name=n-19"), ("resourceVersion", before))
+        stream = await running.transport().open(Request("GET", MAPS, query))
         reading = asyncio.create_task(stream.read())
         turns = 0
         while not reading.done():

@@ -14,7 +14,7 @@ from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.refusals import Refusal, expired
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.listing import NOT_OLDER, Make, Selection, sliced
-from applecart.embedded.server.objects import encode, with_revision
+from applecart.embedded.server.objects import encode
 from applecart.embedded.server.request import integer, invalid_options, is_true, revision
 from applecart.embedded.store.log import Compacted
 from applecart.embedded.store.record import Change, Op, Record
@@ -27,6 +27,8 @@ INITIAL_SLICE = 500  # objects sent before others get a turn
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 ADDED, MODIFIED, DELETED = b"ADDED", b"MODIFIED", b"DELETED"
+_Event = tuple[bytes, Record, Change]  # its kind, the state it shows, what it tells of
+_Frame = tuple[Change, tuple[str, bytes], bytes]  # a line that others may send as well: of what, in which form
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,33 +93,38 @@ async def stream(core: Core, kind: Kind, selection: Selection, options: WatchOpt
             await asyncio.sleep(0)
         if options.sends_initial_events:
             yield _initial_events_end(form, at)
-        for some in sliced(changes, INITIAL_SLICE):
-            if lines := await shows.changes(some):
-                yield lines
-        async for lines in _follow(core, watcher, shows, options, form):
+        async for lines in _follow(core, watcher, changes, shows, options, form):
             yield lines
     finally:
         watcher.stop_alarm()
         table.unwatch(watcher)
 
 
-async def _follow(core: Core, watcher: Watcher, shows: "_Shows", options: WatchOptions, form: Form) -> AsyncIterator[bytes]:
+async def _follow(
+    core: Core, watcher: Watcher, changes: Sequence[Change], shows: "_Shows", options: WatchOptions, form: Form
+) -> AsyncIterator[bytes]:
+    """The lines of these changes, and of those that the watcher hears of."""
     clock = core.clock
     lasts_s = options.timeout_s if options.timeout_s else clock.random.uniform(SHORTEST_S, LONGEST_S)
     end = clock.monotonic() + lasts_s
     bookmark_at = _next_bookmark(clock.monotonic(), end)
-    while not watcher.is_closed:
-        until = min(end, bookmark_at) if options.wants_bookmarks else end
-        if not await watcher.wait(until):
-            if clock.monotonic() >= end:
-                return
-            if options.wants_bookmarks:
-                yield event_line(b"BOOKMARK", encode(form.bookmark(core.store.revision, {})))
-                bookmark_at = _next_bookmark(clock.monotonic(), end)
-            continue
-        for some in sliced(watcher.take(), INITIAL_SLICE):
+    while True:
+        for number, some in enumerate(sliced(changes, INITIAL_SLICE)):
+            if number:
+                await asyncio.sleep(0)
             if lines := await shows.changes(some):
                 yield lines
+        changes = ()
+        if watcher.is_closed:
+            return
+        until = min(end, bookmark_at) if options.wants_bookmarks else end
+        if await watcher.wait(until):
+            changes = watcher.take()
+        elif clock.monotonic() >= end:
+            return
+        elif options.wants_bookmarks:
+            yield event_line(b"BOOKMARK", encode(form.bookmark(core.store.revision, {})))
+            bookmark_at = _next_bookmark(clock.monotonic(), end)
 
 
 def _next_bookmark(now: float, end: float) -> float:
@@ -139,7 +146,16 @@ class _Shows:
         self._is_first = form.first_encode is not None
 
     async def changes(self, changes: Sequence[Change]) -> bytes:
-        return await self._made([one.record for one in changes], lambda: b"".join(map(self._change, changes)))
+        events = [event for change in changes if (event := self._event(change)) is not None]
+        if not events:
+            return b""
+        made: list[_Frame] = []
+        lines = await self._made(
+            [record for _, record, _ in events], lambda: b"".join([self._line(*event, made) for event in events])
+        )
+        for change, form, line in made:
+            change.share(form, line)
+        return lines
 
     async def records(self, records: Sequence[Record]) -> bytes:
         return await self._made(records, lambda: b"".join(event_line(ADDED, self._encoded(record)) for record in records))
@@ -153,31 +169,29 @@ class _Shows:
 
         return await self._form.make(records, encoded)
 
-    def _change(self, change: Change) -> bytes:
+    def _event(self, change: Change) -> _Event | None:
+        """What the reader hears of a change, and of which state."""
         record, previous = change.record, change.previous
         if change.revision <= self._after:
-            return b""
+            return None
         if self._namespace is not None and record.key.namespace != self._namespace:
-            return b""
+            return None
         was = previous is not None and (self._takes_all or self._matches(previous))
         if change.op is Op.DELETED:
-            return self._shared(DELETED, change, record) if was else b""
-        matches = self._takes_all or self._matches(record)
-        if matches:
-            return self._shared(MODIFIED if was else ADDED, change, record)
-        if was and previous is not None:
-            left = Record(previous.key, change.revision, with_revision(previous.value, change.revision), previous.traits)
-            return event_line(DELETED, self._encoded(left))
-        return b""
+            return (DELETED, record, change) if was else None
+        if self._takes_all or self._matches(record):
+            return (MODIFIED if was else ADDED, record, change)
+        return (DELETED, previous, change) if was and previous is not None else None
 
-    def _shared(self, kind_of_event: bytes, change: Change, record: Record) -> bytes:
-        if self._is_first:
-            return event_line(kind_of_event, self._encoded(record))
+    def _line(self, kind_of_event: bytes, record: Record, change: Change, made: list[_Frame]) -> bytes:
         form = (self._form.name, kind_of_event)
-        line = change.frames.get(form)
-        if line is None:
-            line = event_line(kind_of_event, self._form.encode(record))
-            change.share(form, line)
+        if not self._is_first and (line := change.frames.get(form)) is not None:
+            return line
+        shown = record if record is change.record else record.said_at(change.revision)
+        if self._is_first:
+            return event_line(kind_of_event, self._encoded(shown))
+        line = event_line(kind_of_event, self._form.encode(shown))
+        made.append((change, form, line))
         return line
 
     def _encoded(self, record: Record) -> bytes:

@@ -13,6 +13,7 @@ import msgspec
 from applecart.api.meta import Key
 
 NOTHING: dict[str, str] = {}
+_parts = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class Op(IntEnum):
@@ -48,26 +49,37 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         document: dict[str, Any] = msgspec.json.decode(self.value)
         return document
 
+    def said_at(self, revision: int) -> "Record":
+        """The same object, said to be of another revision; what stays as it is, is not parsed."""
+        document = _parts(self.value)
+        metadata = _parts(document["metadata"])
+        metadata["resourceVersion"] = msgspec.Raw(b'"%d"' % revision)
+        document["metadata"] = msgspec.Raw(msgspec.json.encode(metadata))
+        return Record(self.key, revision, msgspec.json.encode(document), self.traits)
+
 
 class Change:
     """One committed write, in the one order that all watchers see."""
 
-    __slots__ = ("frames", "held", "op", "previous", "record", "revision", "size_bytes")
+    __slots__ = ("frames", "held", "held_bytes", "op", "previous", "record", "revision", "size_bytes")
 
     def __init__(self, op: Op, record: Record, previous: Record | None, held: Callable[[int], None] | None = None) -> None:
         self.op = op
         self.record = record  # of a deletion: the last state, with the deletion's revision
         self.previous = previous
         self.revision = record.revision
-        self.size_bytes = len(record.value)
+        previous_bytes = len(previous.value) if previous is not None else 0
+        self.size_bytes = max(len(record.value), previous_bytes)  # of what is told of it: what it left behind, to some
+        # What only a ring keeps in memory: the newest state is the table's, and an older one is previous to another change.
+        self.held_bytes = previous_bytes + (len(record.value) if op is Op.DELETED else 0)
         self.held = held  # counts what a ring holds in it; None once the ring has let go
         self.frames: dict[Any, bytes] = {}  # what was sent of it, so that each form is encoded once for all watchers
 
     def share(self, form: Any, frame: bytes) -> None:
-        """Keep an encoded form for other watchers, for as long as the ring keeps the change."""
-        if self.held is not None:
+        """Keep an encoded form for other watchers, for as long as the ring keeps the change. On the loop, as it may let go."""
+        if self.held is not None and form not in self.frames:
             self.frames[form] = frame
-            self.size_bytes += len(frame)
+            self.held_bytes += len(frame)
             self.held(len(frame))
 
     def let_go(self) -> None:

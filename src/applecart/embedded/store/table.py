@@ -46,7 +46,7 @@ class Watcher:
         if self.is_closed:
             return
         self._waiting.append(change)
-        self._bytes += len(change.record.value)
+        self._bytes += change.size_bytes
         if len(self._waiting) > MOST_EVENTS or self._bytes > MOST_BYTES:
             self.close()
 
@@ -98,7 +98,7 @@ class Watcher:
 
 
 RING_EVENTS = 4096  # of one resource: a reader that was away for less than this resumes without a list
-RING_BYTES = 24 << 20  # likewise, of values and of what was encoded of them; large objects reach it first
+RING_BYTES = 24 << 20  # likewise, of values that are no more and of what was encoded; large objects reach it first
 NODE_FIELD = "spec.nodeName"
 LAST_NAME = "\U0010ffff"  # sorts after every name
 
@@ -156,7 +156,7 @@ class Table:
         self.changed_at = record.revision
         change = Change(op, record, previous, self._hold)
         self._ring.append(change)
-        self._hold(change.size_bytes)
+        self._hold(change.held_bytes)
         for watcher in self._interested(change):
             watcher.offer(change)
             touched[watcher] = None
@@ -167,7 +167,7 @@ class Table:
         while self._ring and (len(self._ring) > RING_EVENTS or self.ring_bytes > RING_BYTES):
             oldest = self._ring.popleft()
             self.floor = oldest.revision
-            self.ring_bytes -= oldest.size_bytes
+            self.ring_bytes -= oldest.held_bytes
             oldest.let_go()
 
     def renew(self, record: Record) -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from functools import partial
 from hashlib import sha256
 
+import msgspec
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -283,7 +284,7 @@ def test_a_request_without_such_headers_acts_as_itself() -> None:
     ],
 )
 def test_the_user_taken_on_is_the_one_the_headers_say(headers: list[tuple[str, str]], expected: User) -> None:
-    assert act(ADMIN, *headers) == expected
+    assert act(ADMIN, *headers) == msgspec.structs.replace(expected, caller=ADMIN)
 
 
 @pytest.mark.parametrize(
@@ -326,6 +327,22 @@ def test_each_part_needs_its_own_right(headers: list[tuple[str, str]], rules: li
     assert (caught.value.code, caught.value.message) == (403, message)
 
 
+def test_who_impersonates_pays_and_the_service_accounts_of_a_namespace_pay_together() -> None:
+    """Whoever might act as the ServiceAccounts of their namespace had as many shares of each limit as there are names."""
+    robot = User("system:serviceaccount:ns:robot")
+    assert [ALICE.payer, robot.payer.name] == [ALICE, "system:serviceaccounts:ns"]
+    assert robot.payer == robot.payer.payer == User("system:serviceaccount:ns:other").payer != robot
+    assert User("system:serviceaccount:ns2:robot").payer != robot.payer
+    for name in ("bob", "system:serviceaccount:ns:x1"):
+        taken_on = act(ADMIN, ("Impersonate-User", name))
+        assert taken_on is not None
+        assert taken_on.payer == ADMIN
+    as_admin = [("Impersonate-User", "admin"), ("Impersonate-Group", "system:masters")]
+    taken_on = act(ALICE, *as_admin, objects=may(rule("impersonate", "core", "users groups")))
+    assert taken_on is not None
+    assert taken_on.payer == ALICE
+
+
 def test_rights_may_name_who_can_be_taken_on() -> None:
     objects = may(
         rule("impersonate", "core", "users", names="bob"),
@@ -338,7 +355,8 @@ def test_rights_may_name_who_can_be_taken_on() -> None:
         ("Impersonate-Uid", "u"),
         ("Impersonate-Extra-Scopes", "x"),
     ]
-    assert act(ALICE, *headers, objects=objects) == User("bob", ("devs", "system:authenticated"), "u", {"scopes": ("x",)})
+    expected = User("bob", ("devs", "system:authenticated"), "u", {"scopes": ("x",)}, ALICE)
+    assert act(ALICE, *headers, objects=objects) == expected
     with pytest.raises(Refusal):
         act(ALICE, ("Impersonate-User", "carol"), objects=objects)
 

@@ -75,9 +75,10 @@ class Caller:
     async def __aexit__(self, *_: object) -> None:
         self.writer.transport.abort()
 
-    def begin(self, method: str, path: str, body: bytes = b"", *, of: int | None = None) -> None:
+    def begin(self, method: str, path: str, body: bytes = b"", *, of: int | None = None, acts_as: str = "") -> None:
         """Send a request, or the beginning of one whose body is longer."""
         head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        head += f"Impersonate-User: {acts_as}\r\n" if acts_as else ""
         self.writer.write(f"{head}Content-Length: {len(body) if of is None else of}\r\n\r\n".encode() + body)
 
     async def answer(self) -> int:
@@ -101,7 +102,10 @@ async def server(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) 
     async with EmbeddedServer(tmp_path / "data", clock) as running:
         binding = {
             "metadata": {"name": "tenants"},
-            "subjects": [{"kind": "User", "name": name, "apiGroup": RBAC} for name in ("tenant", "other")],
+            "subjects": [
+                *({"kind": "User", "name": name, "apiGroup": RBAC} for name in ("tenant", "other")),
+                {"kind": "Group", "name": "system:serviceaccounts:default", "apiGroup": RBAC},
+            ],
             "roleRef": {"kind": "ClusterRole", "name": "edit", "apiGroup": RBAC},
         }
         path = f"/apis/{RBAC}/v1/clusterrolebindings"
@@ -220,6 +224,38 @@ async def test_a_flood_of_strangers_closes_strangers_and_neither_admins_nor_node
                 assert await stranger.reader.read() == b""
         for stranger in (*strangers, *more):
             stranger.writer.transport.abort()
+
+
+@real_time
+@pytest.mark.parametrize(("acts_as", "status"), [("system:serviceaccount:default:x", 200), ("nobody-may-be", 403)])
+async def test_whoever_acts_as_many_closes_their_own_connections_and_not_those_of_a_node(
+    server: EmbeddedServer, acts_as: str, status: int
+) -> None:
+    """Each connection was that of another ServiceAccount; or a stranger's, where the right to act as somebody was missing."""
+    async with AsyncExitStack() as callers:
+        nodes = [await callers.enter_async_context(Caller(server, "system:node:mac", NODES)) for _ in range(2)]
+        for node in nodes:
+            assert await node.asks("GET", f"{LEASE}/mac") == 404
+        for number in range(12):
+            tenant = await callers.enter_async_context(Caller(server, "tenant"))
+            tenant.begin("GET", "/api/v1/pods", acts_as=f"{acts_as}{number}")
+            assert await tenant.answer() == status
+        for node in nodes:
+            assert await node.asks("GET", f"{LEASE}/mac") == 404
+        assert {user.name for user in server.front._users.values()} == {"system:node:mac", "tenant"}
+
+
+@real_time
+async def test_whoever_acts_as_many_has_requests_under_way_as_one(server: EmbeddedServer) -> None:
+    async with AsyncExitStack() as callers:
+        several = [await callers.enter_async_context(Caller(server, "tenant")) for _ in range(3)]
+        for number, caller in enumerate(several):
+            await until_in_flight(server, number)
+            caller.begin("POST", MAPS, b"{", of=1000, acts_as=f"system:serviceaccount:default:x{number}")
+        assert await several[2].answer() == 429
+        async with Caller(server, "admin", MASTERS) as admin:
+            admin.begin("GET", MAPS, acts_as="other")
+            assert await admin.answer() == 200
 
 
 @real_time

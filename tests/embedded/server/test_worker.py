@@ -90,6 +90,14 @@ async def test_users_take_turns_and_one_has_only_so_many_waiting(worker: Worker)
     assert len(order) == 2 * MOST_WAITING + 2
 
 
+async def test_whoever_acts_as_many_waits_as_one(worker: Worker) -> None:
+    many = [User(f"system:serviceaccount:ns:x{number}", caller=ONE) for number in range(MOST_WAITING + 1)]
+    answers = await asyncio.gather(*(worker.run(each, lambda: None) for each in many), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [type(None)] * MOST_WAITING + [Refusal]
+    as_other = User("other", caller=ADMIN)
+    assert await asyncio.gather(*(worker.run(as_other, lambda: 1) for _ in range(MOST_WAITING + 1))) == [1] * (MOST_WAITING + 1)
+
+
 async def test_what_comes_at_once_is_counted_at_once(worker: Worker) -> None:
     """Requests that arrive together all came before the first of them had begun to wait."""
     answers = await asyncio.gather(*(worker.run(ONE, lambda: None) for _ in range(MOST_WAITING + 1)), return_exceptions=True)

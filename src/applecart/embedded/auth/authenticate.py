@@ -227,7 +227,7 @@ def impersonated(user: User, headers: Iterable[tuple[str, str]], decide: Callabl
     extra: dict[str, tuple[str, ...]] = {}
     for key, value in extras:
         extra[key] = (*extra.get(key, ()), value)
-    return User(name, _with_everybody(name, groups), uid, extra)
+    return User(name, _with_everybody(name, groups), uid, extra, user)
 
 
 def _asked(

@@ -23,6 +23,17 @@ class User(msgspec.Struct, frozen=True):
     groups: tuple[str, ...] = ()
     uid: str = ""
     extra: dict[str, tuple[str, ...]] = {}
+    caller: "User | None" = None  # who acts as this user; None when they are the same
+
+    @property
+    def payer(self) -> "User":
+        """Under whose name limits count: who sends the request, as whomever. The ServiceAccounts of a namespace are one there,
+        because who may make one may make a thousand."""
+        payer = self.caller or self
+        if not payer.name.startswith(SERVICE_ACCOUNT_PREFIX):
+            return payer
+        namespace = payer.name.removeprefix(SERVICE_ACCOUNT_PREFIX).partition(":")[0]
+        return User(f"{SERVICE_ACCOUNTS}:{namespace}", payer.groups)
 
     @property
     def node(self) -> str:

@@ -132,9 +132,10 @@ class Front:
         answer: Answer | StreamAnswer | OpenStream
         try:
             _refuse_garbled(raw)
-            user = self._user(raw)
+            user = self._authenticator.user(self._certificate(raw), raw.headers.get("Authorization"))
             if raw.transport is not None:
-                self._users[raw.transport] = user
+                self._users[raw.transport] = user.payer
+            user = self._acting_as(user, raw)
             if self._relay is not None and is_stream_request(raw):
                 answer = await self._relay.open(user, raw)
             else:
@@ -169,30 +170,30 @@ class Front:
                 query.setdefault(name, value)
         headers = {name.lower(): value for name, value in raw.headers.items()}
         request = ApiRequest(raw.method, raw.path, query, user, headers)
-        if _waits_for_nobody(user, asked := attributes_of(raw.method, raw.path, query)):
+        payer = user.payer
+        if _waits_for_nobody(payer, asked := attributes_of(raw.method, raw.path, query)):
             if raw.body_exists:
-                most_bytes = BODY_LIMIT_BYTES if MASTERS in user.groups else SMALL_BODY_BYTES  # a Lease; health has none
+                most_bytes = BODY_LIMIT_BYTES if MASTERS in payer.groups else SMALL_BODY_BYTES  # a Lease; health has none
                 request.read_body = lambda: self._body(raw, lambda _: None, most_bytes)
             return await self._api.handle(request)
         taken_bytes = 0
 
         def count(more_bytes: int) -> None:
             nonlocal taken_bytes
-            self.body_bytes.take(user, more_bytes)
+            self.body_bytes.take(payer, more_bytes)
             taken_bytes += more_bytes
 
         if raw.body_exists:
             request.read_body = lambda: self._body(raw, count)
         is_long = asked.verb == "watch" or asked.subresource == "log"
-        self.in_flight.take(user, 0 if is_long else 1)
+        self.in_flight.take(payer, 0 if is_long else 1)
         try:
             return await self._api.handle(request)
         finally:
-            self.in_flight.give(user, 0 if is_long else 1)
-            self.body_bytes.give(user, taken_bytes)
+            self.in_flight.give(payer, 0 if is_long else 1)
+            self.body_bytes.give(payer, taken_bytes)
 
-    def _user(self, raw: web.BaseRequest) -> User:
-        user = self._authenticator.user(self._certificate(raw), raw.headers.get("Authorization"))
+    def _acting_as(self, user: User, raw: web.BaseRequest) -> User:
         for name in raw.headers:
             if name[:1] in "iI" and name.lower().startswith(PREFIX):
                 return impersonated(user, raw.headers.items(), self._authorizer.decide) or user

@@ -47,6 +47,7 @@ class Worker:
 
     async def run(self, user: User, work: Callable[[], Result]) -> Result:
         """What `work` returns or raises, once it was its turn."""
+        user = user.payer
         if self._waiting[user.name] >= MOST_WAITING and MASTERS not in user.groups:
             raise too_many_requests("too many large requests, please try again later", 1)
         self._waiting[user.name] += 1

@@ -1,18 +1,23 @@
 """Who hears of a change, in which order, and when a watch is over."""
 
 import asyncio
+import contextlib
+import gc
 import json
+import tracemalloc
+from contextlib import AsyncExitStack
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from applecart.clock import Clock, SystemClock
 from applecart.embedded.server import listing, watching
 from applecart.embedded.server.server import EmbeddedServer
-from applecart.embedded.store.table import Watcher
+from applecart.embedded.store.table import RING_BYTES, Watcher
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
-from applecart.kube.transport import Request
+from applecart.kube.transport import Request, Stream
 from tests.kube.embedded_api import serving
 from tests.kube.objects import config_map
 from tests.virtual_time import elapse
@@ -130,6 +135,44 @@ async def test_what_leaves_a_selection_is_told_once_for_all_and_a_slice_at_a_tim
             assert event["object"]["metadata"]["resourceVersion"] == str(before + 1 + number)
             assert event["object"]["data"] == {"a": "x" * 600}
             assert line is again
+
+
+@pytest.mark.real_time
+async def test_a_watch_to_which_nothing_happens_keeps_nothing_in_memory(tmp_path: Path) -> None:
+    """Each kept what it had begun with and what it had sent last: for an hour, and states that were long no more."""
+    clock, count, large_bytes = SystemClock(), 8, 1_000_000
+    async with EmbeddedServer(tmp_path, clock) as server, AsyncExitStack() as streams:
+        client = Client(connect(str(server.folder.admin_kubeconfig), None, clock, environ={}), clock)
+        streams.push_async_callback(client.aclose)
+        path, write = "/api/v1/namespaces/default/configmaps", server.running.transport().send
+        table = server.running.store.table("configmaps")
+        small = msgspec.json.encode({"metadata": {"name": "a"}})
+        assert (await write(Request("POST", path, body=small))).status == 201
+        tracemalloc.start()
+        streams.callback(tracemalloc.stop)
+        before = 0
+        for number in range(count + 2):
+            if number == 2:  # what comes with the first watches stays
+                before = tracemalloc.get_traced_memory()[0]
+            metadata = {"name": "a", "labels": {"number": str(number)}}
+            large = msgspec.json.encode({"metadata": metadata, "data": {"a": str(number) * large_bytes}})
+            assert (await write(Request("PUT", f"{path}/a", body=large))).status == 200
+            resumed = (("resourceVersion", str(table.floor)),) if number % 2 else ()
+            query = (("watch", "1"), ("labelSelector", f"number={number}"), *resumed)
+            stream = await streams.enter_async_context(contextlib.aclosing(await client.open(Request("GET", path, query))))
+            await until_read(stream)
+            assert (await write(Request("PUT", f"{path}/a", body=small))).status == 200
+            await until_read(stream)
+            table._hold(RING_BYTES)  # as after more changes than it holds
+            table._hold(-RING_BYTES)
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] - before < count * large_bytes // 2  # a connection has 256 KiB
+
+
+async def until_read(stream: Stream) -> None:
+    """To the end of a line."""
+    while not (await stream.read()).endswith(b"\n"):
+        pass
 
 
 async def test_others_get_a_turn_between_the_changes_that_a_watch_catches_up_with(

@@ -250,6 +250,7 @@ class Front:
                     else:
                         async with asyncio.timeout(STALLED_S):  # a timer for each event would cost more than the event
                             await response.write(piece)
+                chunk = piece = b""  # the next may come in an hour
             await response.write_eof()
         except (ConnectionError, TimeoutError):
             _abort(raw)

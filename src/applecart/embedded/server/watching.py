@@ -88,13 +88,15 @@ async def stream(core: Core, kind: Kind, selection: Selection, options: WatchOpt
                 return
         shows = _Shows(form, selection, after=options.revision or 0)
         for part in sliced(records, INITIAL_SLICE):
-            if lines := await shows.records([one for one in part if selection.matches(one)]):
-                yield lines
+            yield await shows.records([one for one in part if selection.matches(one)])
             await asyncio.sleep(0)
         if options.sends_initial_events:
             yield _initial_events_end(form, at)
-        async for lines in _follow(core, watcher, changes, shows, options, form):
+        following = _follow(core, watcher, changes, shows, options, form)
+        records, changes, part = [], [], []  # a watch lasts, and what it began with may be long no more
+        async for lines in following:
             yield lines
+            del lines
     finally:
         watcher.stop_alarm()
         table.unwatch(watcher)
@@ -112,9 +114,8 @@ async def _follow(
         for number, some in enumerate(sliced(changes, INITIAL_SLICE)):
             if number:
                 await asyncio.sleep(0)
-            if lines := await shows.changes(some):
-                yield lines
-        changes = ()
+            yield await shows.changes(some)
+        changes = some = ()
         if watcher.is_closed:
             return
         until = min(end, bookmark_at) if options.wants_bookmarks else end

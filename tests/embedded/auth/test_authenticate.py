@@ -333,6 +333,8 @@ def test_who_impersonates_pays_and_the_service_accounts_of_a_namespace_pay_toget
     assert [ALICE.payer, robot.payer.name] == [ALICE, "system:serviceaccounts:ns"]
     assert robot.payer == robot.payer.payer == User("system:serviceaccount:ns:other").payer != robot
     assert User("system:serviceaccount:ns2:robot").payer != robot.payer
+    agent = User("system:serviceaccount:kube-system:tart-kubelet-mac-1")
+    assert agent.payer == agent  # a fleet of them is not one user
     for name in ("bob", "system:serviceaccount:ns:x1"):
         taken_on = act(ADMIN, ("Impersonate-User", name))
         assert taken_on is not None

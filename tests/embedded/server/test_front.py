@@ -43,14 +43,22 @@ def test_one_user_takes_half_and_all_together_no_more_than_there_is() -> None:
     shares.take(User("third"), 2)
 
 
+NODE, AGENT = User("system:node:mac", (NODES,)), User("system:serviceaccount:kube-system:tart-kubelet-mac")
+RENEWAL = Attributes(verb="patch", path=LEASE, resource="leases", namespace="kube-node-lease")
+ELECTION = Attributes(verb="patch", resource="leases", namespace="kube-system")
+
+
 @pytest.mark.parametrize(
     ("user", "asked", "expected"),
     [
         (User("admin", (MASTERS,)), Attributes(verb="list", path=MAPS), True),
         (ANONYMOUS, Attributes(verb="get", path="/readyz"), True),
-        (User("system:node:mac", (NODES,)), Attributes(verb="patch", path=LEASE, resource="leases"), True),
-        (User("system:node:mac", (NODES,)), Attributes(verb="patch", path="", resource="pods"), False),
-        (TENANT, Attributes(verb="patch", path=LEASE, resource="leases"), False),
+        (NODE, RENEWAL, True),
+        (NODE, Attributes(verb="patch", path="", resource="pods"), False),
+        (AGENT, RENEWAL, True),  # as our own agents come
+        (AGENT, ELECTION, False),
+        (User("system:serviceaccount:default:tart-kubelet-mac"), RENEWAL, False),
+        (TENANT, RENEWAL, False),
     ],
 )
 def test_who_waits_for_nobody(user: User, asked: Attributes, expected: bool) -> None:

@@ -6,6 +6,8 @@ believed.
 
 import msgspec
 
+from applecart.api.node_access import ACCOUNT_NAMESPACE
+
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 MASTERS = "system:masters"  # may do everything; bound to no role, so nobody can lock the admin out
@@ -28,12 +30,21 @@ class User(msgspec.Struct, frozen=True):
     @property
     def payer(self) -> "User":
         """Under whose name limits count: who sends the request, as whomever. The ServiceAccounts of a namespace are one there,
-        because who may make one may make a thousand."""
+        because who may make one may make a thousand; but not where those of agents are."""
         payer = self.caller or self
-        if not payer.name.startswith(SERVICE_ACCOUNT_PREFIX):
-            return payer
-        namespace = payer.name.removeprefix(SERVICE_ACCOUNT_PREFIX).partition(":")[0]
-        return User(f"{SERVICE_ACCOUNTS}:{namespace}", payer.groups)
+        namespace = payer.account_namespace
+        return User(f"{SERVICE_ACCOUNTS}:{namespace}", payer.groups) if namespace not in ("", ACCOUNT_NAMESPACE) else payer
+
+    @property
+    def account_namespace(self) -> str:
+        """The namespace of a ServiceAccount; "" for everybody else."""
+        is_account = self.name.startswith(SERVICE_ACCOUNT_PREFIX)
+        return self.name.removeprefix(SERVICE_ACCOUNT_PREFIX).partition(":")[0] if is_account else ""
+
+    @property
+    def keeps_nodes_alive(self) -> bool:
+        """Agents, by the certificate of a node or by an account where agents have theirs."""
+        return bool(self.node) or self.account_namespace == ACCOUNT_NAMESPACE
 
     @property
     def node(self) -> str:

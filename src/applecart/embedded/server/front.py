@@ -19,6 +19,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.web_protocol import RequestHandler
 
+from applecart.api.node_access import NODE_LEASES
 from applecart.embedded.auth.authenticate import PREFIX, Authenticator, impersonated
 from applecart.embedded.auth.authorize import PUBLIC_PATHS, Authorizer
 from applecart.embedded.auth.user import ANONYMOUS, MASTERS, Attributes, User
@@ -290,7 +291,8 @@ class Shares:
 
 def _waits_for_nobody(user: User, asked: Attributes) -> bool:
     """Whom no limit stops: those who would mend it, and those whose silence would cost a node its work."""
-    return MASTERS in user.groups or asked.path in PUBLIC_PATHS or bool(user.node and asked.resource == "leases")
+    is_heartbeat = asked.resource == "leases" and asked.namespace == NODE_LEASES and user.keeps_nodes_alive
+    return MASTERS in user.groups or asked.path in PUBLIC_PATHS or is_heartbeat
 
 
 class _Connection(RequestHandler):

@@ -181,8 +181,9 @@ async def in_slices(
     yield after
 
 
-def sliced(parts: Sequence[Sliced], most: int, most_bytes: int = SLICE_BYTES) -> Iterator[Sequence[Sliced]]:
+def sliced(parts: Sequence[Sliced], most: int, most_bytes: int | None = None) -> Iterator[Sequence[Sliced]]:
     """At most so many at a time, and so many bytes, but always one."""
+    most_bytes = most_bytes or SLICE_BYTES
     first, size_bytes = 0, 0
     for position, part in enumerate(parts):
         more_bytes = part.size_bytes

@@ -8,6 +8,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
 
 import msgspec
 import pytest
@@ -205,6 +206,33 @@ class Slowly:
         await self._inner.aclose()
 
 
+class Hangs:
+    """A wire on which creations are never answered. Each arrives after its own while, or never."""
+
+    def __init__(self, inner: Transport, arrive_after_s: list[float | None]) -> None:
+        self._inner, self._arrive_after_s = inner, arrive_after_s
+        self._late: list[asyncio.Task[None]] = []
+
+    async def send(self, request: Request) -> Response:
+        if request.method != "POST" or not self._arrive_after_s:
+            return await self._inner.send(request)
+        after_s = self._arrive_after_s.pop(0)
+        if after_s is not None:
+            self._late.append(asyncio.create_task(self._arrive(request, after_s)))
+        await elapse(request.deadline_s)
+        raise Unreachable("no answer")
+
+    async def _arrive(self, request: Request, after_s: float) -> None:
+        await elapse(after_s)
+        await self._inner.send(request)
+
+    async def open(self, request: Request) -> Stream:
+        return await self._inner.open(request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
 class DelayedStream:
     def __init__(self, inner: Stream, wire: Slowly) -> None:
         self.status, self.headers = inner.status, inner.headers
@@ -245,6 +273,16 @@ async def staged(
     yield stage
     task.cancel()
     await asyncio.wait([task])
+
+
+@asynccontextmanager
+async def at_work(manager: Manager) -> AsyncIterator[None]:
+    task = asyncio.create_task(manager.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
 
 
 async def test_what_was_written_is_seen_before_the_next_decision(running: RunningApi, clock: Clock) -> None:
@@ -619,6 +657,112 @@ async def test_a_lost_creation_that_was_carried_out_is_known_once_its_second_one
         assert stage.writes.is_in_doubt(None)
         await stage.writes.seen()
         assert not stage.writes.is_in_doubt(None)
+        assert stage.names == ["a"]
+
+
+@pytest.mark.parametrize("refusal", [Says(429, 32), Says(503, 32)], ids=["too many", "trouble"])
+async def test_a_second_sending_that_the_server_did_not_look_at_is_no_answer_to_the_first(
+    running: RunningApi, clock: Clock, refusal: Fault
+) -> None:
+    """A Retry-After of 32 s is beyond the call's deadline: the lost creation arrived after the next decision."""
+    most = MostPods(running)
+    wire = Slowly(running.transport())  # the first creation arrives three seconds after it was given up
+    wire.loses_next = True
+    posts = in_turn([None, refusal])
+    manager = Manager(
+        Client(FaultyTransport(wire, lambda request: posts(request) if request.method == "POST" else None), clock)
+    )
+    Pool(manager)
+    async with at_work(manager):
+        await elapse(300)
+    assert most.count == REPLICAS
+
+
+async def test_what_was_sent_again_has_a_minute_from_then_on_to_arrive(running: RunningApi, clock: Clock) -> None:
+    """The last sending was 11 s old when the first was a minute old and nobody waited any more; it took 25 s."""
+    most = MostPods(running)
+    manager = Manager(Client(Hangs(running.transport(), [None, None, None, None, None, 25.0]), clock))
+    Pool(manager)
+    async with at_work(manager):
+        await elapse(300)
+    assert most.count == REPLICAS
+
+
+async def test_nothing_is_decided_while_what_was_sent_again_may_still_arrive(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        network = FaultyTransport(running.transport(), always(Lost()))
+        with stage.writes.noted(), pytest.raises(Unreachable):
+            await Client(network, clock).create(config_map("ci", "a"))
+        await elapse(SENT_AGAIN_S - 1)
+        for calls in (2, 2):
+            with pytest.raises(Behind, match="not known yet"):
+                await stage.writes.seen()
+            assert len(network.calls) == calls
+            await elapse(SENT_AGAIN_S - 1)
+        await elapse(1)
+        await stage.writes.seen()
+        assert len(network.calls) == 2
+
+
+async def test_a_machine_that_slept_sends_nothing_again(running: RunningApi, clock: VirtualClock) -> None:
+    """The monotonic clock stood still meanwhile: the job ran a second time, the next morning."""
+    async with staged(running, clock) as stage:
+        network = FaultyTransport(running.transport(), in_turn([Lost()]))
+        with stage.writes.noted(), pytest.raises(Unreachable):
+            await Client(network, clock).create(config_map("ci", "a"))
+        await stage.client.delete(ConfigMap, Key("ci", "a"))
+        clock.jump(timedelta(hours=8))
+        await stage.writes.seen()
+        assert len(network.calls) == 1
+
+
+async def test_a_wall_clock_that_was_set_back_makes_nothing_young_again(running: RunningApi, clock: VirtualClock) -> None:
+    async with staged(running, clock) as stage:
+        network = FaultyTransport(running.transport(), in_turn([Lost()]))
+        with stage.writes.noted(), pytest.raises(Unreachable):
+            await Client(network, clock).create(config_map("ci", "a"))
+        clock.jump(timedelta(hours=-8))
+        await elapse(SENT_AGAIN_S)
+        await stage.writes.seen()
+        assert len(network.calls) == 1
+
+
+async def test_two_that_wait_for_one_key_send_what_was_lost_again_once(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        network = FaultyTransport(running.transport(), in_turn([Lost()]))
+        with stage.writes.noted(), pytest.raises(Unreachable):
+            await Client(network, clock).create(config_map("ci", "a"))
+        network.plan = always(Late(0.5))
+        await asyncio.gather(stage.writes.seen(), stage.writes.seen())
+        assert len(network.calls) == 2
+
+
+async def test_a_record_within_a_record_is_refused(running: RunningApi, clock: Clock) -> None:
+    """What was written within would be hidden from the outer one."""
+    async with staged(running, clock) as stage:
+        with (
+            stage.writes.noted("outer"),
+            pytest.raises(RuntimeError, match="the writes of inner are not noted within those of outer"),
+            OwnWrites().noted("inner"),
+        ):
+            await stage.client.create(config_map("ci", "a"))
+
+
+async def test_a_task_that_outlives_the_reconcile_it_was_started_in_keeps_a_record_of_its_own(
+    running: RunningApi, clock: Clock
+) -> None:
+    async with staged(running, clock) as stage:
+        stage.wire.lag_s = 0.5
+
+        async def later() -> None:
+            await elapse(1)
+            with stage.writes.noted("later"):
+                await stage.client.create(config_map("ci", "a"))
+
+        with stage.writes.noted():
+            task = asyncio.create_task(later())
+        await task
+        await stage.writes.seen("later")
         assert stage.names == ["a"]
 
 

@@ -16,6 +16,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
 from itertools import count
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -24,7 +25,8 @@ import msgspec
 
 from applecart.api.meta import Key, Object
 from applecart.errors import ApplecartError, Permanent, Transient
-from applecart.kube.client import RECORDER, Client, surely_did_nothing
+from applecart.kube.client import RECORDER, Client
+from applecart.kube.errors import ApiError, ServerFault, TooManyRequests
 from applecart.kube.informer import Informer, NotInTime
 from applecart.kube.label_selector import selects
 from applecart.kube.transport import Request, Response
@@ -172,6 +174,9 @@ class OwnWrites:
     @contextmanager
     def noted(self, key: Hashable = None) -> Iterator[None]:
         """What is written in the block is a write of ours, made for this key."""
+        outer = RECORDER.get()
+        if isinstance(outer, _Recorder) and not outer.is_over:
+            raise RuntimeError(f"the writes of {key} are not noted within those of {outer.key}, which would not see them")
         recorder = _Recorder(self, key)
         token = RECORDER.set(recorder)
         try:
@@ -201,8 +206,7 @@ class OwnWrites:
                 async with asyncio.timeout(WITHIN_S):
                     await asyncio.wait(set(strays))
             while lost := self._lost.get(key):
-                await self._settle(lost[0])
-                del lost[0]
+                await self._settle(lost)
             self._lost.pop(key, None)
             async with asyncio.timeout(WITHIN_S):
                 await self._turn.acquire()
@@ -214,20 +218,33 @@ class OwnWrites:
         except (TimeoutError, NotInTime):
             raise Behind(f"what was written before is not seen after {WITHIN_S:g} s; nothing is decided until it is") from None
 
-    async def _settle(self, lost: "_Lost") -> None:
-        """Learn what became of a write; nothing of this is a write of the reconcile around it."""
-        client, request, sent_s = lost
-        if _is_harmless_twice(request) and client.clock.monotonic() - sent_s < SENT_AGAIN_S:
-            token = RECORDER.set(None)
-            try:
-                async with asyncio.timeout(WITHIN_S):
-                    await client.call(request, repeatable=False)
-            except ApplecartError as error:
-                if not surely_did_nothing(error):
-                    raise Behind(f"{request}: whether this was done is not known yet ({error})") from error
-            finally:
-                RECORDER.reset(token)
-        self.wrote(request, None, None)
+    async def _settle(self, lost: "list[_Lost]") -> None:
+        """Learn what became of the first of them."""
+        one = lost[0]
+        async with one.turn:
+            if one not in lost:
+                return  # another who waits for this key has settled it
+            if _is_harmless_twice(one.request):
+                if not one.is_old(one.first_sent):
+                    await self._send_again(one)
+                elif not one.is_old(one.last_sent):
+                    raise Behind(f"{one.request}: whether this was done is not known yet, it may still arrive")
+            self.wrote(one.request, None, None)
+            lost.remove(one)
+
+    async def _send_again(self, lost: "_Lost") -> None:
+        """Nothing of this is a write of the reconcile around it."""
+        token = RECORDER.set(None)
+        try:
+            async with asyncio.timeout(WITHIN_S):
+                await lost.client.call(lost.request, repeatable=False)
+        except ApplecartError as error:
+            # What the server did not look at says nothing about the one before.
+            if not isinstance(error, ApiError) or isinstance(error, ServerFault | TooManyRequests):
+                raise Behind(f"{lost.request}: whether this was done is not known yet ({error})") from error
+        finally:
+            RECORDER.reset(token)
+            lost.last_sent = lost.now()
 
     def wrote(self, request: Request, response: Response | None, by: Hashable) -> None:
         """Carried out; `response` is None when its answer is not known."""
@@ -260,15 +277,25 @@ class OwnWrites:
         return ended
 
     def lost(self, key: Hashable, client: Client, request: Request) -> None:
-        self._lost.setdefault(key, []).append(_Lost(client, request, client.clock.monotonic()))
+        self._lost.setdefault(key, []).append(_Lost(client, request))
 
 
-class _Lost(NamedTuple):
+class _Lost:
     """A write whose answer nobody got."""
 
-    client: Client
-    request: Request
-    sent_s: float
+    def __init__(self, client: Client, request: Request) -> None:
+        self.client = client
+        self.request = request
+        self.turn = asyncio.Lock()
+        self.first_sent = self.last_sent = self.now()
+
+    def now(self) -> tuple[float, datetime]:
+        return self.client.clock.monotonic(), self.client.clock.now()
+
+    def is_old(self, sent: tuple[float, datetime]) -> bool:
+        """Judged by both clocks: the monotonic one stands still while a machine sleeps, the wall clock can be set back."""
+        (sent_s, sent_at), (now_s, now) = sent, self.now()
+        return now_s - sent_s >= SENT_AGAIN_S or now - sent_at >= timedelta(seconds=SENT_AGAIN_S)
 
 
 class _Recorder:
@@ -276,24 +303,24 @@ class _Recorder:
 
     def __init__(self, writes: OwnWrites, key: Hashable) -> None:
         self.is_over = False
+        self.key = key
         self._writes = writes
-        self._key = key
 
     @contextmanager
     def writing(self, request: Request) -> Iterator[None]:
         if self.is_over:
-            raise TooLate(f"{request}: not sent, the reconcile of {self._key} that began it has ended; it must await its tasks")
-        ended = self._writes.began(self._key)
+            raise TooLate(f"{request}: not sent, the reconcile of {self.key} that began it has ended; it must await its tasks")
+        ended = self._writes.began(self.key)
         try:
             yield
         finally:
             ended.set_result(None)
 
     def wrote(self, request: Request, response: Response) -> None:
-        self._writes.wrote(request, response, self._key)
+        self._writes.wrote(request, response, self.key)
 
     def lost(self, client: Client, request: Request) -> None:
-        self._writes.lost(self._key, client, request)
+        self._writes.lost(self.key, client, request)
 
 
 def _body(body: bytes | None) -> _Body:

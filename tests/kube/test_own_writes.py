@@ -54,6 +54,7 @@ from tests.virtual_time import elapse
 
 REPLICAS = 3
 POOL = Key("test", "pool")
+LEASE = Key("test", "leader")
 MINE = {"pool": "mine"}
 
 
@@ -285,6 +286,16 @@ async def at_work(manager: Manager) -> AsyncIterator[None]:
         await asyncio.wait([task])
 
 
+def slow_lists(by_s: float) -> Plan:
+    """Of config maps: read at once, answered late."""
+
+    def plan(request: Request) -> Fault | None:
+        is_list = request.method == "GET" and request.path.endswith("/configmaps") and ("watch", "true") not in request.query
+        return Late(by_s) if is_list else None
+
+    return plan
+
+
 async def test_what_was_written_is_seen_before_the_next_decision(running: RunningApi, clock: Clock) -> None:
     async with staged(running, clock) as stage:
         stage.wire.lag_s = 0.5
@@ -404,6 +415,191 @@ async def test_what_was_made_and_taken_back_is_not_taken_for_alive_later(
         assert stage.names == []
         await elapse(10)
         assert stage.names == []
+
+
+@pytest.mark.parametrize("fields", ["", "metadata.namespace=ci"])
+async def test_no_decision_is_made_while_what_was_taken_back_looks_alive(
+    running: RunningApi, clock: Clock, fields: str
+) -> None:
+    """Behind a field selector nobody waited for its creation, which came after the look at the API."""
+    async with staged(running, clock, labels="pool=mine", fields=fields) as stage:
+        stage.wire.lag_s = 2.5
+        with stage.writes.noted():
+            made = await stage.client.create(config_map("ci", "a", labels=MINE))
+            await elapse(0.5)
+            await stage.client.delete(ConfigMap, made.key)
+        for _ in range(100):
+            await stage.writes.seen()
+            assert stage.names == []
+            await elapse(0.1)
+
+
+@pytest.mark.parametrize("is_new_term", [False, True], ids=["by its name", "by a process before"])
+async def test_no_decision_is_made_on_what_was_deleted_before_the_cache_knew_it(
+    running: RunningApi, clock: Clock, is_new_term: bool
+) -> None:
+    """A creation said that the name exists, so it was deleted; its own creation came after the look at the API."""
+    async with staged(running, clock) as stage:
+        stage.wire.lag_s = 2.5
+        people = Client(running.transport(), clock)
+        await people.create(config_map("ci", "a"))
+        await elapse(1)
+        if is_new_term:
+            await people.delete(ConfigMap, Key("ci", "a"))
+            stage.writes.begin_term()
+        else:
+            with stage.writes.noted():
+                await stage.client.delete(ConfigMap, Key("ci", "a"))
+        for _ in range(100):
+            await stage.writes.seen()
+            assert stage.names == []
+            await elapse(0.1)
+
+
+async def test_what_the_api_said_is_looked_up_once_until_the_informer_is_past_it(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        with stage.writes.noted():
+            await stage.client.create(config_map("ci", "a"))
+            await stage.client.delete(ConfigMap, Key("ci", "a"))
+        stage.wire.sent.clear()
+        for _ in range(3):
+            await stage.writes.seen()
+        assert stage.wire.sent == ["GET configmaps"]
+
+
+async def test_a_new_leader_on_a_busy_cluster_gets_to_work(running: RunningApi, clock: Clock) -> None:
+    """What others made while the whole scope was listed was in the cache and not in the list, and waited for to go."""
+    manager = Manager(Client(FaultyTransport(running.transport(), slow_lists(2.0)), clock), lease=LEASE, identity="one")
+    done: list[Key] = []
+
+    async def reconcile(key: Key) -> Result:
+        done.append(key)
+        return DONE
+
+    manager.controller("busy", reconcile).watch(manager.informer(ConfigMap, "ci"))
+    people = Client(running.transport(), clock)
+    async with at_work(manager):
+        for number in range(60):
+            await people.create(config_map("ci", f"n-{number}"))
+            await elapse(1)
+    assert done
+
+
+async def test_deletions_in_a_busy_namespace_do_not_stop_their_controller(running: RunningApi, clock: Clock) -> None:
+    """Half a second a list, ten new objects a second: no reconcile for half an hour."""
+    manager = Manager(Client(FaultyTransport(running.transport(), slow_lists(0.5)), clock))
+    maps = manager.informer(ConfigMap, "ci")
+    people = Client(running.transport(), clock)
+    looks: list[float] = []
+
+    async def reconcile(_: str) -> Result:
+        looks.append(clock.monotonic())
+        for one in [one for one in maps if one.name.startswith("old-")]:
+            await manager.client.delete(ConfigMap, one.key)
+        return DONE
+
+    for number in range(LOOK_UPS + 1):
+        await people.create(config_map("ci", f"old-{number}"))
+    controller = manager.controller("c", reconcile)
+    controller.read_from(maps)
+    async with at_work(manager):
+        await maps.following()
+        controller.queue.add("x")
+        await elapse(1)
+        controller.queue.add("x")
+        for number in range(200):
+            await people.create(config_map("ci", f"new-{number}"))
+            await elapse(0.1)
+    assert len(looks) > 1
+
+
+async def test_an_object_made_again_while_its_deletion_is_looked_up_holds_nothing_up(running: RunningApi, clock: Clock) -> None:
+    async with staged(running, clock) as stage:
+        people = Client(running.transport(), clock)
+        await people.create(config_map("ci", "a"))
+        await stage.maps.wait_until(lambda: stage.names == ["a"])
+        with stage.writes.noted():
+            await stage.client.delete(ConfigMap, Key("ci", "a"))
+        stage.network.plan = slow_lists(2.0)
+        seen = asyncio.create_task(stage.writes.seen())
+        await elapse(1)
+        made = await people.create(config_map("ci", "a"))
+        await seen
+        assert list(stage.maps) == [made]
+        assert clock.monotonic() < WITHIN_S
+
+
+class Switch:
+    """A wire that may lead to another server."""
+
+    def __init__(self, inner: Transport) -> None:
+        self.inner = inner
+
+    async def send(self, request: Request) -> Response:
+        return await self.inner.send(request)
+
+    async def open(self, request: Request) -> Stream:
+        return await self.inner.open(request)
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+
+async def test_a_store_that_was_restored_stops_no_controller(running: RunningApi, clock: Clock) -> None:
+    """Revisions went back: until they had come as far again, which takes days, every key was behind."""
+    async with serving(clock) as old:
+        switch, people = Switch(old.transport()), Client(old.transport(), clock)
+        network = FaultyTransport(switch)
+        for number in range(200):
+            await people.create(config_map("ci", f"n-{number}"))
+        manager = Manager(Client(network, clock))
+        done: list[str] = []
+
+        async def reconcile(key: Key) -> Result:
+            done.append(key.name)
+            if key.name == "mark":
+                network.sever()
+                await manager.client.patch(ConfigMap, key, Merge({"data": {"x": "1"}}))
+                await manager.client.delete(ConfigMap, Key("ci", "n-0"))
+                switch.inner = running.transport()
+            return DONE
+
+        manager.controller("c", reconcile).watch(manager.informer(ConfigMap, "ci"))
+        async with at_work(manager):
+            await elapse(10)
+            await people.create(config_map("ci", "mark"))
+            await elapse(7200)
+            await Client(running.transport(), clock).create(config_map("ci", "fresh"))
+            await elapse(60)
+        assert "fresh" in done
+
+
+async def test_what_was_looked_up_in_a_store_before_it_was_restored_is_looked_up_again(
+    running: RunningApi, clock: Clock
+) -> None:
+    async with serving(clock) as old:
+        switch, people = Switch(old.transport()), Client(old.transport(), clock)
+        network = FaultyTransport(switch)
+        for number in range(20):
+            await people.create(config_map("ci", f"n-{number}"))
+        maps, writes = Informer(Client(network, clock), ConfigMap, "ci"), OwnWrites()
+        writes.read_from(maps)
+        task = asyncio.create_task(maps.run())
+        await maps.following()
+        with writes.noted():
+            await Client(network, clock).delete(ConfigMap, Key("ci", "n-0"))
+            await people.create(config_map("test", "elsewhere"))
+        await writes.seen()
+        switch.inner = running.transport()
+        restored = Client(running.transport(), clock)
+        network.plan = in_turn([Says(410)])
+        network.sever()
+        await maps.wait_until(lambda: not len(maps))
+        await restored.create(config_map("ci", "n-0"))
+        await maps.wait_until(lambda: len(maps) == 1)
+        await writes.seen()
+        assert [obj.name for obj in maps] == ["n-0"]
+        task.cancel()
 
 
 async def test_what_came_and_went_while_the_watch_was_away_wakes_whoever_made_it(running: RunningApi, clock: Clock) -> None:

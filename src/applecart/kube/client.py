@@ -112,15 +112,21 @@ class Client:
                 return revision
         raise AssertionError("the last attempt returns or raises")
 
-    async def list(self, kind: type[K], namespace: str = "", *, labels: str = "", fields: str = "") -> list[K]:
-        """All objects of a kind."""
+    async def list_and_revision(
+        self, kind: type[K], namespace: str = "", *, labels: str = "", fields: str = ""
+    ) -> tuple[list[K], str]:
+        """All objects of a kind, and the revision that the list is true for."""
         items: list[K] = []
 
         def begin() -> Callable[[Iterable[K]], None]:
             items.clear()
             return items.extend
 
-        await self.read_list(kind, begin, namespace, labels=labels, fields=fields)
+        return items, await self.read_list(kind, begin, namespace, labels=labels, fields=fields)
+
+    async def list(self, kind: type[K], namespace: str = "", *, labels: str = "", fields: str = "") -> list[K]:
+        """All objects of a kind."""
+        items, _ = await self.list_and_revision(kind, namespace, labels=labels, fields=fields)
         return items
 
     # Writing

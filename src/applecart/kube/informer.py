@@ -24,7 +24,7 @@ from applecart.kube.cache import Cache, Change, IndexFunction, Replacement
 from applecart.kube.client import PAGE_SIZE, Client
 from applecart.kube.codec import Frame
 from applecart.kube.errors import ApiError, Expired
-from applecart.kube.watch import IDLE_S, WATCH_S, watch
+from applecart.kube.watch import IDLE_S, WATCH_S, position_of, watch
 from applecart.observe.logs import logger
 
 K = TypeVar("K", bound=Object)
@@ -147,7 +147,7 @@ class Informer(Generic[K]):
     @property
     def position(self) -> int:
         """The revision as a place in the order of changes; 0 for a server whose revisions are no numbers."""
-        return int(self.revision) if self.revision.isdigit() else 0
+        return position_of(self.revision)
 
     async def synced(self) -> None:
         """The barrier before which nobody may conclude that an object does not exist."""
@@ -177,12 +177,12 @@ class Informer(Generic[K]):
             because = self.trouble.because if self.trouble is not None else "no event told so"
             raise NotInTime(f"{self._what}: what was waited for did not come within {within_s:g} s ({because})") from None
 
-    async def look(self, key: Key | None = None) -> list[K]:
-        """What the API itself holds now of what this informer follows: all of it, or the one object of that name, if any."""
-        if key is None:
-            return await self._client.list(self.kind, self.namespace, labels=self.labels, fields=self.fields)
-        fields = ",".join(filter(None, (self.fields, f"metadata.name={key.name}")))
-        return await self._client.list(self.kind, key.namespace, labels=self.labels, fields=fields)
+    async def look(self, key: Key | None = None) -> tuple[list[K], str]:
+        """What the API itself holds now of what this informer follows, all or the object of that name, and its revision."""
+        namespace, fields = self.namespace, self.fields
+        if key is not None:
+            namespace, fields = key.namespace, ",".join(filter(None, (fields, f"metadata.name={key.name}")))
+        return await self._client.list_and_revision(self.kind, namespace, labels=self.labels, fields=fields)
 
     def on_change(self, handler: Handler[K]) -> None:
         """Call `handler` for every change from now on, beginning with what is already known."""

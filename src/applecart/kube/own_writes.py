@@ -23,13 +23,14 @@ from urllib.parse import unquote
 
 import msgspec
 
-from applecart.api.meta import Key, Object
+from applecart.api.meta import Key
 from applecart.errors import ApplecartError, Permanent, Transient
 from applecart.kube.client import RECORDER, Client
 from applecart.kube.errors import ApiError, ServerFault, TooManyRequests
 from applecart.kube.informer import Informer, NotInTime
 from applecart.kube.label_selector import selects
 from applecart.kube.transport import Request, Response
+from applecart.kube.watch import position_of
 
 WITHIN_S = 10.0  # a watch that works is milliseconds behind; one that does not is the informer's to repair
 PATIENCE_S = 1.0  # before the API is asked why an event does not come: usually because it never will
@@ -81,6 +82,13 @@ class _Written(NamedTuple):
     by: Hashable  # whose reconcile wrote last
 
 
+class _Answer(NamedTuple):
+    """What the API said of one object, or of all in an informer's scope."""
+
+    position: int  # at which it is true; 0 for a server whose revisions are no numbers
+    found: Mapping[Key, str]  # their revisions
+
+
 class _Follower:
     """An informer, and what it must show."""
 
@@ -90,6 +98,7 @@ class _Follower:
         self._written: dict[Key, _Written] = {}
         self._unsure: dict[Key, int] = {}  # written at a place that nobody told; numbered, so that a newer one is not lost
         self._numbers = count()
+        self._answers: dict[Key, _Answer] = {}  # whose place the informer has not reached: older events may still come
         informer.on_list(self._listed)
 
     def note(self, key: Key, told: _Body, revision: str, by: Hashable) -> None:
@@ -125,6 +134,8 @@ class _Follower:
             if informer.position < one.position:
                 self.doubt(key)
         await self._settle_doubts()
+        await informer.wait_until(lambda: all(self._shows(*one) for one in self._answers.items()), WITHIN_S)
+        self._answers = {key: one for key, one in self._answers.items() if informer.position < one.position}
         self._written = {key: one for key, one in self._written.items() if written.get(key) != one}
 
     async def _settle_doubts(self) -> None:
@@ -136,21 +147,37 @@ class _Follower:
                     del self._unsure[settled]
 
     def _listed(self) -> None:
-        """What came and went before the list began is told by no event: whoever made it must look again."""
+        """What came and went before the list began is told by no event: whoever made it must look again.
+
+        What the list has not reached may never be told: the store may have been restored, and its revisions gone back.
+        """
+        position = self.informer.position
         for key, one in self._written.items():
-            if one.position <= self.informer.position and self.informer.get(key) is None:
+            if one.position <= position and self.informer.get(key) is None:
                 self._wake(one.by)
+            if one.told_at > position:
+                self._written[key] = one._replace(told_at=0)
+        for key in [key for key, one in self._answers.items() if one.position > position]:
+            del self._answers[key]
+            self.doubt(key)
 
     async def _until_equal(self, key: Key) -> None:
         """Wait until the cache shows what the API holds now of this object, or of all in the informer's scope."""
+        objects, revision = await self.informer.look(None if key == WHOLE else key)
+        answer = _Answer(position_of(revision), {obj.key: obj.revision for obj in objects})
+        await self.informer.wait_until(lambda: self._shows(key, answer), WITHIN_S)
+        self._answers[key] = answer
+
+    def _shows(self, key: Key, answer: _Answer) -> bool:
+        """Whether the cache knows all that was found, or newer, and nothing older that was not found."""
         informer = self.informer
-        if key == WHOLE:
-            found = {obj.key: obj for obj in await informer.look()}
-            stale = {known: informer.get(known) for known in list(informer.keys()) if known not in found}
-        else:
-            found = {obj.key: obj for obj in await informer.look(key)}
-            stale = {} if found else {key: informer.get(key)}
-        await informer.wait_until(lambda: _shows(informer, found, stale), WITHIN_S)
+        if informer.position >= answer.position > 0:
+            return True
+        for name in informer.keys() if key == WHOLE else (key,):
+            known = informer.get(name)
+            if known is not None and name not in answer.found and position_of(known.revision) <= answer.position:
+                return False
+        return all(_is_shown(informer, *one) for one in answer.found.items())
 
 
 class OwnWrites:
@@ -355,14 +382,6 @@ def _is_harmless_twice(request: Request) -> bool:
     return request.method == "DELETE" and bool(body.preconditions.uid)
 
 
-def _shows(informer: Informer[Any], found: Mapping[Key, Object], stale: Mapping[Key, Object | None]) -> bool:
-    """Whether the cache knows all that was found, or newer, and what was not found is gone or another object."""
-    is_gone = all(old is None or (now := informer.get(key)) is None or now.uid != old.uid for key, old in stale.items())
-    return is_gone and all(_is_shown(informer, obj) for obj in found.values())
-
-
-def _is_shown(informer: Informer[Any], obj: Object) -> bool:
-    if obj.revision.isdigit() and informer.position >= int(obj.revision):
-        return True
-    known = informer.get(obj.key)
-    return known is not None and known.uid == obj.uid and known.revision == obj.revision
+def _is_shown(informer: Informer[Any], key: Key, revision: str) -> bool:
+    known = informer.get(key)
+    return informer.position >= position_of(revision) > 0 or (known is not None and known.revision == revision)

@@ -84,7 +84,7 @@ class FrameReader:
         self._is_namespaced = kind.resource.namespaced
         self._call = call
         self._rest = b""
-        self._position = _position(revision)
+        self._position = position_of(revision)
 
     def feed(self, chunk: bytes) -> list[Frame[Any]]:
         """The frames that are complete now. After a bad one `error` is set and the rest is not looked at."""
@@ -112,7 +112,7 @@ class FrameReader:
             if frame.type != "BOOKMARK" and (not metadata.name or bool(metadata.namespace) is not self._is_namespaced):
                 self.error = Garbled(f"{self._call}: an event is about an object without a name or in no namespace")
                 break
-            position = _position(metadata.resource_version)
+            position = position_of(metadata.resource_version)
             if position < self._position:
                 self.error = Garbled(f"{self._call}: revision {position} came after {self._position}")
                 break
@@ -156,6 +156,6 @@ _error_decoder = msgspec.json.Decoder(_ErrorFrame)
 _bookmark_decoder: Decoder[Frame[Any]] = Decoder(Frame[Object], "bookmark")
 
 
-def _position(revision: str) -> int:
+def position_of(revision: str) -> int:
     """A revision's place in the order of events; 0 (no order) for a server whose revisions are no numbers."""
     return int(revision) if revision.isdigit() else 0

@@ -1,5 +1,6 @@
 """What an informer remembers."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,6 +85,18 @@ def test_an_index_whose_function_says_another_thing_the_next_time_follows_its_ob
         assert found == [["a"] if color in said[revision - 1] else [] for color in ("red", "blue")]
 
 
+def test_an_index_function_that_fails_leaves_the_cache_as_it_was() -> None:
+    """Half stored, the object was told to nobody, ever: the next list found it there already."""
+    cache: Cache[ConfigMap] = Cache()
+    cache.add_index("color", by_color)
+    cache.add_index("number", lambda obj: [str(int(color)) for color in by_color(obj)])
+    known = config_map("a", 1, color="1")
+    cache.put(known)
+    with pytest.raises(ValueError, match="red"):
+        cache.put(config_map("a", 2, color="red"))
+    assert [list(cache), cache.by_index("color", "1"), cache.by_index("color", "red")] == [[known], [known], []]
+
+
 def test_an_index_hands_out_the_newest_object() -> None:
     cache: Cache[ConfigMap] = Cache()
     cache.add_index("color", by_color)
@@ -106,7 +119,7 @@ def test_a_replacement_reports_deletions_before_additions() -> None:
     cache.put(gone)
     replacement = Replacement(cache)
     replacement.offer([new])
-    assert replacement.commit() == [Change(key("gone"), gone, None), Change(key("new"), None, new)]
+    assert list(replacement.commit()) == [Change(key("gone"), gone, None), Change(key("new"), None, new)]
 
 
 # Random lives of a few objects: (name, what happens). A put gets a fresh revision; a rebirth a fresh uid too.
@@ -136,7 +149,7 @@ def test_the_changes_replayed_give_the_cache_and_the_indexes_agree_with_it(
         if what == "replace":
             replacement = Replacement(cache)
             replacement.offer([config_map(name, revision, f"{name}{lives.get(name, 0)}", color) for name in sorted(target)])
-            changes = replacement.commit()
+            changes = list(replacement.commit())
         elif what == "remove":
             changes = cache.remove(key(str(target)))
         else:
@@ -163,7 +176,7 @@ def test_a_list_that_shows_another_life_under_the_same_revision_is_a_deletion_an
     cache.put(before)
     replacement = Replacement(cache)
     replacement.offer([after])
-    assert replacement.commit() == [Change(key("a"), before, None), Change(key("a"), None, after)]
+    assert list(replacement.commit()) == [Change(key("a"), before, None), Change(key("a"), None, after)]
 
 
 def test_values_that_nothing_has_any_more_take_no_memory() -> None:

@@ -1,7 +1,7 @@
 """The informer: equal to the API, whatever happened in between."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -206,6 +206,28 @@ async def test_a_single_hiccup_is_not_worth_a_warning(world: World, caplog: pyte
     assert caplog.records == []
 
 
+async def test_a_server_that_asks_for_a_day_is_asked_again_soon(world: World) -> None:
+    """As for calls, it is down. It was obeyed: ready, no log, and deaf until tomorrow."""
+    informer = world.informer(tuning=Tuning(watch_s=20))
+    watches = in_turn([None, Says(503, retry_after_s=86_400)])
+    world.network.plan = lambda request: watches(request) if ("watch", "true") in request.query else None
+    async with following(informer):
+        await informer.following()
+        await elapse(40)
+        await world.create("a")
+        await elapse(1)
+        assert names(informer) == {"a"}
+        assert informer.trouble is None
+
+
+async def test_a_server_that_always_asks_for_a_day_is_trouble(world: World) -> None:
+    world.network.plan = always(Says(503, retry_after_s=86_400))
+    informer = world.informer()
+    async with following(informer):
+        await elapse(60)
+        assert informer.trouble is not None
+
+
 async def test_a_frozen_stream_is_noticed_and_opened_again_where_it_stopped(world: World) -> None:
     informer = world.informer()
     async with following(informer):
@@ -291,6 +313,24 @@ async def test_a_server_that_always_answers_410_is_not_hammered_by_one_that_once
     assert world.lists_read() < 300
 
 
+async def test_a_watch_that_is_cut_after_minutes_of_work_is_opened_again_soon(world: World) -> None:
+    """Each cut counted as one more failure in a row: in the end half a minute deaf after every one."""
+    informer = world.informer()
+    async with following(informer):
+        await informer.following()
+        for number in range(12):
+            await elapse(100)
+            await world.create(f"n-{number}")
+            await elapse(1)
+            assert f"n-{number}" in names(informer)
+            world.network.sever()
+            await elapse(0.001)
+            await informer.wait_until(lambda: informer.behind_s() > 0, within_s=1)
+            watches = world.watches_opened()
+            await elapse(1)
+            assert world.watches_opened() == watches + 1
+
+
 async def test_a_server_that_refuses_every_watch_is_not_hammered(world: World) -> None:
     world.network.plan = lambda request: Says(500) if ("watch", "true") in request.query else None
     informer = world.informer(tuning=Tuning(relist_s=DAY_S))
@@ -357,6 +397,22 @@ async def test_a_server_that_always_answers_410_is_not_hammered(world: World) ->
     async with following(informer):
         await elapse(HOUR_S)
     assert world.lists_read() < 300
+
+
+async def test_a_server_that_answers_every_list_and_410_to_every_watch_is_trouble(world: World) -> None:
+    """Each list counted as its recovery: up to half a minute behind for ever, and ready."""
+    world.network.plan = lambda request: Says(410) if ("watch", "true") in request.query else None
+    informer = world.informer()
+    async with following(informer):
+        await elapse(60)
+        for _ in range(600):
+            assert informer.trouble is not None
+            await elapse(1)
+        world.network.heal()
+        await informer.following()
+        await world.create("a")
+        await informer.wait_until(lambda: "a" in names(informer))
+        assert informer.trouble is None
 
 
 async def test_a_refusal_is_survived_until_somebody_grants_the_right(world: World) -> None:
@@ -456,11 +512,80 @@ async def test_an_index_that_ends_as_cancelled_keeps_no_change_from_the_handlers
     assert seen == ["a"]
 
 
+async def test_an_index_value_that_cannot_be_one_keeps_no_change_from_the_handlers(world: World) -> None:
+    """It failed where no guard was, after the object was stored: no list told it either."""
+    seen: list[str] = []
+    informer = world.informer(indexes={"labels": lambda obj: [obj.labels]})
+    informer.on_change(lambda change: seen.append(change.key.name))
+    async with following(informer):
+        await informer.following()
+        await world.create("a")
+        await elapse(1)
+    assert seen == ["a"]
+
+
+@pytest.mark.parametrize("by_list", [False, True], ids=["by a watch", "by a list"])
+async def test_what_is_stored_is_told_even_if_what_came_with_it_fails(world: World, by_list: bool) -> None:
+    seen: list[str] = []
+    fails = True
+
+    def values(obj: ConfigMap) -> list[str]:
+        if fails and obj.name == "poison":
+            raise ValueError("a bug below every guard")
+        return []
+
+    informer = world.informer()
+    informer._cache.add_index("v", values)
+    informer.on_change(lambda change: seen.append(change.key.name))
+    if by_list:
+        await asyncio.gather(world.create("a"), world.create("poison"), world.create("z"))
+    async with following(informer):
+        if not by_list:
+            await informer.following()
+            await asyncio.gather(world.create("a"), world.create("poison"), world.create("z"))
+        await elapse(60)
+        assert (seen, names(informer)) == (["a"], {"a"})
+        assert informer.trouble is not None
+        assert informer.position < world.running.store.revision, "what it lacks is not behind it"
+        fails = False
+        await elapse(60)
+    assert seen == ["a", "poison", "z"]
+
+
 async def test_two_functions_have_no_index_of_one_name(world: World) -> None:
     """The second one found by the first one's values, without a word."""
     informer = world.informer(indexes={"owner": lambda obj: [obj.labels.get("a", "")]})
     with pytest.raises(ValueError, match="the index 'owner' finds by another function already"):
         informer.add_index("owner", lambda obj: [obj.labels.get("b", "")])
+
+
+async def test_two_functions_of_one_code_are_two_if_they_find_by_another_value(world: World) -> None:
+    """Made by a function that takes the label: the second one found by the first one's values, without a word."""
+
+    def by(label: str) -> Callable[[ConfigMap], list[str]]:
+        return lambda obj: [obj.labels.get(label, "")]
+
+    informer = world.informer(indexes={"owner": by("a")})
+    informer.add_index("owner", by("a"))
+    with pytest.raises(ValueError, match="the index 'owner' finds by another function already"):
+        informer.add_index("owner", by("b"))
+
+
+async def test_a_handler_that_leaves_takes_no_change_from_the_next(world: World) -> None:
+    informer = world.informer()
+    heard: list[str] = []
+
+    def once(change: Change[ConfigMap]) -> None:
+        heard.append("once")
+        informer.off_change(once)
+
+    informer.on_change(once)
+    informer.on_change(lambda change: heard.append(change.key.name))
+    for name in "ab":
+        await world.create(name)
+    async with following(informer):
+        await informer.synced()
+    assert heard == ["once", "a", "b"]
 
 
 async def test_a_handler_hears_at_once_of_all_that_it_failed_on(world: World) -> None:

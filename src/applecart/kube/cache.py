@@ -53,16 +53,17 @@ class Cache(Generic[K]):
             self._functions[name] = function
             self._indexes[name], self._found_by[name] = {}, {}
             for key, obj in self._objects.items():
-                self._reindex(name, key, obj)
+                self._reindex(name, key, obj, _values(function, obj))
 
     def put(self, obj: K) -> list[Change[K]]:
-        """Store what the API says now; the changes that it means, usually one."""
+        """Store what the API says now; the changes that it means, usually one. One that fails has stored nothing."""
         metadata = obj.metadata
         key = Key(metadata.namespace, metadata.name)
         old = self._objects.get(key)
+        values = {name: _values(function, obj) for name, function in self._functions.items()}
         self._objects[key] = obj
-        for name in self._functions:
-            self._reindex(name, key, obj)
+        for name, after in values.items():
+            self._reindex(name, key, obj, after)
         if old is None:
             return [Change(key, None, obj)]
         if old.metadata.uid != metadata.uid:
@@ -77,23 +78,26 @@ class Cache(Generic[K]):
         if old is None:
             return []
         for name in self._functions:
-            self._reindex(name, key, None)
+            self._reindex(name, key, old, ())
         same = last is not None and last.metadata.uid == old.metadata.uid
         return [Change(key, last if same else old, None)]
 
-    def _reindex(self, name: str, key: Key, obj: K | None) -> None:
+    def _reindex(self, name: str, key: Key, obj: K, after: tuple[str, ...]) -> None:
         index, found_by = self._indexes[name], self._found_by[name]
-        after = tuple(dict.fromkeys(self._functions[name](obj))) if obj is not None else ()
         for value in found_by.pop(key, ()):
             if value not in after:
                 bucket = index[value]
                 del bucket[key]
                 if not bucket:
                     del index[value]
-        if obj is not None and after:
+        if after:
             found_by[key] = after
             for value in after:
                 index.setdefault(value, {})[key] = obj
+
+
+def _values(function: IndexFunction[K], obj: K) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(function(obj)))
 
 
 class Replacement(Generic[K]):
@@ -115,9 +119,12 @@ class Replacement(Generic[K]):
             if known is None or known.revision != obj.revision or known.uid != obj.uid:
                 self._changed.append(obj)
 
-    def commit(self) -> list[Change[K]]:
-        """Make the cache equal to the list: what is gone first, then what is new or changed, in the list's order."""
-        gone = [obj.key for obj in self._cache if obj.key not in self._seen]
-        changes = [change for key in gone for change in self._cache.remove(key)]
-        changes.extend(change for obj in self._changed for change in self._cache.put(obj))
-        return changes
+    def commit(self) -> Iterator[Change[K]]:
+        """Make the cache equal to the list: what is gone first, then what is new or changed, in the list's order.
+
+        Each change is told as soon as it is stored, so that a failure in between hides none.
+        """
+        for key in [obj.key for obj in self._cache if obj.key not in self._seen]:
+            yield from self._cache.remove(key)
+        for obj in self._changed:
+            yield from self._cache.put(obj)

@@ -11,7 +11,7 @@ told again later, so it may hear of a change twice.
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from itertools import pairwise
 from typing import Generic, TypeVar
 
@@ -19,7 +19,7 @@ import msgspec
 
 from applecart.api.meta import Key, Object
 from applecart.errors import ApplecartError, DeadlineExceeded
-from applecart.kube.backoff import Backoff
+from applecart.kube.backoff import LONGEST_RETRY_AFTER_S, Backoff
 from applecart.kube.cache import Cache, Change, IndexFunction, Replacement
 from applecart.kube.client import PAGE_SIZE, Client
 from applecart.kube.codec import Frame
@@ -86,14 +86,14 @@ class Informer(Generic[K]):
         self._tuning = tuning
         self._cache: Cache[K] = Cache()
         self._handlers: list[Handler[K]] = []
-        self._index_codes: dict[str, object] = {}
+        self._index_functions: dict[str, object] = {}
         self._list_handlers: list[Callable[[], None]] = []
         self._untold: dict[tuple[Handler[K], Key], _Untold[K]] = {}
         self._waiters: list[asyncio.Future[None]] = []
         self._is_synced = False
         self._is_watching = False
         self._failing_since: float | None = None
-        self._heard = False  # whether a watch brought anything since the last list
+        self._heard_count = 0  # how often a watch brought anything
         for name, function in (indexes or {}).items():
             self.add_index(name, function)
 
@@ -116,13 +116,13 @@ class Informer(Generic[K]):
 
     def add_index(self, name: str, function: IndexFunction[K]) -> None:
         """Find objects by what the function says of them. One that it fails on is found by no value; all else goes on."""
-        code = getattr(function, "__code__", function)
-        if self._index_codes.setdefault(name, code) is not code:
+        same = _what_makes_it(function)
+        if self._index_functions.setdefault(name, same) != same:
             raise ValueError(f"{self._what}: the index {name!r} finds by another function already; give this one another name")
 
         def values(obj: K) -> Iterable[str]:
             try:
-                return tuple(function(obj))
+                return tuple(dict.fromkeys(function(obj)))  # here, so that a value that cannot be hashed fails here
             except (Exception, asyncio.CancelledError):
                 log.exception("an index function failed, the object is not found by it", index=name, object=obj)
                 return ()
@@ -209,19 +209,25 @@ class Informer(Generic[K]):
     async def run(self) -> None:
         """Follow the API until cancelled."""
         failures = 0
+        was_deaf = False
         while True:
+            heard_before, is_listed = self._heard_count, False
             try:
                 await self._relist()
+                is_listed = True
+                if not was_deaf:
+                    self._recovered()
                 await self._follow()
                 failures = 0
             except ApplecartError as error:
-                failures = 1 if self._heard else failures + 1
+                failures = 1 if self._heard_count > heard_before else failures + 1
                 await self._rest(failures, error)
             except Exception as error:
                 # A bug of ours: the cache may be wrong, so it is built again from the truth.
                 log.exception("informer failed, listing again", kind=self._what)
                 failures += 1
                 await self._rest(failures, error)
+            was_deaf = is_listed and self._heard_count == heard_before  # then the next list says nothing of watches either
 
     async def _relist(self) -> None:
         replacement = Replacement(self._cache)
@@ -231,8 +237,8 @@ class Informer(Generic[K]):
             replacement = Replacement(self._cache)
             return replacement.offer
 
-        self._heard = self._is_watching = False
-        self.revision = await self._client.read_list(
+        self._is_watching = False
+        revision = await self._client.read_list(
             self.kind,
             begin,
             self.namespace,
@@ -240,11 +246,11 @@ class Informer(Generic[K]):
             fields=self.fields,
             page_size=self._tuning.page_size,
         )
-        changes = replacement.commit()
-        self._is_synced = True
-        self._recovered()
-        self._publish(changes)
-        for handler in self._list_handlers:
+        with self._telling() as changes:
+            changes.extend(replacement.commit())
+            self.revision = revision
+            self._is_synced = True
+        for handler in tuple(self._list_handlers):
             handler()
 
     async def _follow(self) -> None:
@@ -253,27 +259,27 @@ class Informer(Generic[K]):
         relist_at = now() + self._tuning.relist_s * (0.9 + self._client.clock.random.random() / 5)
         failures = 0
         while (left_s := relist_at - now()) > 0:
-            began = now()
+            began, heard_before = now(), self._heard_count
             watch_s = min(self._tuning.watch_s, max(1, int(left_s)))
             try:
-                frames_seen = await self._watch_once(watch_s)
+                await self._watch_once(watch_s)
             except Expired:
                 raise
             except ApplecartError as error:
-                failures += 1
+                failures = 1 if self._heard_count > heard_before else failures + 1
                 await self._rest(failures, error)
             else:
-                if not frames_seen and now() - began < watch_s / 2:  # one that is well has brought a bookmark by then
+                is_silent = self._heard_count == heard_before
+                if is_silent and now() - began < watch_s / 2:  # one that is well has brought a bookmark by then
                     self._failed("the API ends watches at once")
                 # A server that ends every watch at once must not turn us into a load generator.
-                hasty = not frames_seen and now() - began < 1.0
+                hasty = is_silent and now() - began < 1.0
                 failures = failures + 1 if hasty else 0
                 if hasty:
                     await asyncio.sleep(self._tuning.pace.wait_s(failures, self._client.clock.random))
 
-    async def _watch_once(self, watch_s: int) -> bool:
-        """One watch to its end; whether it brought anything."""
-        seen = False
+    async def _watch_once(self, watch_s: int) -> None:
+        """One watch to its end."""
         async with aclosing(
             watch(
                 self._client,
@@ -288,30 +294,38 @@ class Informer(Generic[K]):
         ) as batches:
             async for frames in batches:
                 if frames:
-                    seen = self._heard = True
+                    self._heard_count += 1
                     self._recovered()  # not before: a watch that opens may be as deaf as the one before
                     self._apply(frames)
                 else:
                     self._is_watching = True
                     self._wake_waiters()
-        return seen
 
     def _apply(self, frames: list[Frame[K]]) -> None:
-        changes: list[Change[K]] = []
-        for frame in frames:
-            if frame.type == "ADDED" or frame.type == "MODIFIED":
-                changes += self._cache.put(frame.object)
-            elif frame.type == "DELETED":
-                changes += self._cache.remove(frame.object.key, frame.object)
-        self.revision = frames[-1].object.metadata.resource_version
-        self._publish(changes)
+        with self._telling() as changes:
+            for frame in frames:
+                if frame.type == "ADDED" or frame.type == "MODIFIED":
+                    changes += self._cache.put(frame.object)
+                elif frame.type == "DELETED":
+                    changes += self._cache.remove(frame.object.key, frame.object)
+            self.revision = frames[-1].object.metadata.resource_version
 
     # Telling
 
+    @contextmanager
+    def _telling(self) -> Iterator[list[Change[K]]]:
+        """Tell what was stored, also before a failure: no list finds it again, because the cache has it."""
+        changes: list[Change[K]] = []
+        try:
+            yield changes
+        finally:
+            self._publish(changes)
+
     def _publish(self, changes: list[Change[K]]) -> None:
-        for handler in self._handlers:
+        for handler in tuple(self._handlers):  # one may leave while it is told
             for change in changes:
-                self._tell(handler, change)
+                if handler in self._handlers:
+                    self._tell(handler, change)
         self._wake_waiters()
 
     def _wake_waiters(self) -> None:
@@ -375,8 +389,15 @@ class Informer(Generic[K]):
             log.warning("cannot follow the API, keeping what is known", kind=self._what, because=because)
 
     async def _rest(self, failures: int, error: Exception) -> None:
-        """Wait before trying again, as long as the server asked for."""
+        """Wait before trying again, as long as the server asked for. One that asks for very long is down, as for calls."""
         self._is_watching = False
         self._failed(str(error))
         asked_s = (error.retry_after_s or 0.0) if isinstance(error, ApiError) else 0.0
+        asked_s = asked_s if asked_s <= LONGEST_RETRY_AFTER_S else 0.0
         await asyncio.sleep(max(asked_s, self._tuning.pace.wait_s(failures, self._client.clock.random)))
+
+
+def _what_makes_it(function: IndexFunction[K]) -> object:
+    """Equal for functions that find by the same: the same code, made at the same place with the same values."""
+    parts = ("__code__", "__self__", "__closure__", "__defaults__", "__kwdefaults__")
+    return tuple(getattr(function, part, None) for part in parts) if hasattr(function, "__code__") else function

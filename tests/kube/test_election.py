@@ -1,6 +1,7 @@
 """At most one process works, whatever happens to processes, clocks and the API; and soon one does again."""
 
 import asyncio
+import logging
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -498,10 +499,13 @@ async def test_an_impatient_second_cancellation_does_not_leave_the_work_behind(r
     await asyncio.wait({task})
     assert task.cancelled()
     assert not is_at_work
+    assert (await Client(running.transport(), clock).get(Lease, KEY)).holder == ""
 
 
-async def test_a_cancellation_during_the_end_of_a_lost_term_ends_the_election(running: RunningApi, clock: Clock) -> None:
-    """The work takes two seconds to stop, and within them the process is told to stop as well."""
+async def test_a_leader_that_is_stopped_while_it_ends_a_lost_term_gives_the_lease_back(
+    running: RunningApi, clock: Clock
+) -> None:
+    """The work takes two seconds to stop, and within them the process is told to stop as well. It left its name behind."""
     network = FaultyTransport(running.transport())
 
     async def work() -> None:
@@ -518,6 +522,7 @@ async def test_a_cancellation_during_the_end_of_a_lost_term_ends_the_election(ru
     task.cancel()
     await asyncio.wait({task}, timeout=10)
     assert task.done()
+    assert (await Client(running.transport(), clock).get(Lease, KEY)).holder == ""
 
 
 @pytest.mark.parametrize("has_led", [False, True])
@@ -598,7 +603,58 @@ def test_the_last_resort_ends_a_process_whose_cleanup_would_wait_forever() -> No
         "atexit.register(time.sleep, 3600); end_process('the work does not stop')"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert (ended.returncode, ended.stderr) == (STUCK_EXIT_CODE, "applecart: the work does not stop\n")
+    assert (ended.returncode, ended.stderr.splitlines()[0]) == (STUCK_EXIT_CODE, "applecart: the work does not stop")
+
+
+def test_the_last_resort_ends_a_process_whose_stderr_nobody_reads() -> None:
+    """The log line before it, and its own sentence, waited for room in a pipe that was full: two processes worked."""
+    program = (
+        "import os; os.set_blocking(2, False)\n"
+        "try:\n"
+        "    while True: os.write(2, b'x' * 4096)\n"
+        "except BlockingIOError: os.set_blocking(2, True)\n"
+        "from applecart.kube.election import end_process; end_process('the work does not stop')"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE) as child:
+        try:
+            assert child.wait(timeout=60) == STUCK_EXIT_CODE
+        finally:
+            child.kill()
+
+
+async def test_of_two_processes_of_one_identity_one_works_and_the_other_says_why_not(
+    running: RunningApi, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A host name as identity: each found its own name in the record, with a stamp that it never wrote, and renewed it."""
+    at_work: list[str] = []
+    client = Client(running.transport(), clock)
+
+    def start(name: str) -> asyncio.Task[None]:
+        async def work() -> None:
+            at_work.append(name)
+            try:
+                await forever()
+            finally:
+                at_work.remove(name)
+
+        return asyncio.create_task(Election(client, KEY, "host", clock).lead(work))
+
+    first = start("first")
+    await elapse(1)
+    second = start("second")
+    await elapse(600)
+    assert at_work == ["first"]
+    assert [record.levelno for record in caplog.records if "held in our name" in record.getMessage()] == [logging.WARNING]
+    second.cancel()
+    await asyncio.wait({second})
+    assert (await client.get(Lease, KEY)).holder == "host"  # it gave back nothing that is not its own
+    second = start("second")
+    await elapse(1)
+    first.cancel()
+    await elapse(5)
+    assert at_work == ["second"]
+    second.cancel()
+    await asyncio.wait({second})
 
 
 def test_an_identity_is_never_given_twice(clock: Clock) -> None:

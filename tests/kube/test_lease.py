@@ -69,6 +69,11 @@ def test_a_candidate_does_what_the_record_allows(seen: Seen, now_s: float, step:
     assert decide(seen, "me", now_s, TIMING) is step
 
 
+@pytest.mark.parametrize(("now_s", "step"), [(114.9, Step.WAIT), (115.0, Step.TAKE)])
+def test_a_namesake_is_another_process(now_s: float, step: Step) -> None:
+    assert decide(held_by("me"), "me", now_s, TIMING, is_namesakes=True) is step
+
+
 SPECS = st.builds(
     LeaseSpec,
     holder_identity=st.sampled_from([None, "", "me", "other"]),
@@ -332,3 +337,14 @@ async def test_a_lease_that_another_makes_at_the_same_time_is_looked_at_again(ta
     hold = table.candidate("me", Between(table.wire, made_before))
     assert await hold.attempt() is Standing.LEADER
     assert hold.complaint == ""
+
+
+async def test_a_record_with_our_name_and_a_stamp_of_somebody_else_is_not_ours(table: Table) -> None:
+    """Two processes of one name each found it in the record, and both worked."""
+    assert await table.hold.attempt() is Standing.LEADER
+    namesake = Client(table.api, table.clock)
+    await namesake.patch(Lease, KEY, Merge({"spec": {"renewTime": "2031-01-01T00:00:00.000000Z"}}))
+    assert await table.hold.attempt() is Standing.STANDBY
+    assert not table.hold.is_safe()
+    await table.hold.release()
+    assert (await table.lease()).holder == "me"

@@ -10,6 +10,7 @@ through a `FencedTransport`, which also holds after the whole process stood stil
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from random import Random
@@ -25,6 +26,7 @@ from applecart.observe.logs import logger
 LEAST_WAIT_S = 0.01  # a timer may fire a clock tick early; looking again at once would be a loop without rest
 LEAST_STOP_S = 1.0  # after a pause of the whole process no margin is left: the fence is shut, and work gets this to unwind
 STUCK_EXIT_CODE = 70  # EX_SOFTWARE
+LAST_WORDS_S = 0.5  # a part of what the drift of clocks leaves between our time and the next holder's
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -53,9 +55,21 @@ def unique_identity(host: str, chance: Random) -> str:
 
 
 def end_process(sentence: str) -> None:
-    """The last resort: no cleanup runs, because cleanup would wait for the very work that does not end."""
-    os.write(2, f"applecart: {sentence}\n".encode())
-    os._exit(STUCK_EXIT_CODE)
+    """The last resort: no cleanup runs, because cleanup would wait for the very work that does not end.
+
+    Nor does it wait for somebody to read what it says: a pipe that is full would hold the process at work.
+    """
+
+    def say() -> None:
+        os.write(2, f"applecart: {sentence}\n".encode())
+        log.error("work does not stop, ending the process", because=sentence)
+
+    try:
+        saying = threading.Thread(target=say, daemon=True)
+        saying.start()
+        saying.join(LAST_WORDS_S)
+    finally:
+        os._exit(STUCK_EXIT_CODE)
 
 
 class Election:
@@ -99,12 +113,12 @@ class Election:
         while True:
             try:
                 await self._acquire()
+                if await self._serve_term(work):
+                    return
             except asyncio.CancelledError:
                 if self._hold.may_be_ours:
                     await self._hold.release()
                 raise
-            if await self._serve_term(work):
-                return
 
     async def _acquire(self) -> None:
         while True:
@@ -144,7 +158,6 @@ class Election:
             await asyncio.wait({task, keeper}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             await self._end_term(keeper, task)
-            await self._hold.release()
             raise
         is_lost = not task.done()
         if is_lost:
@@ -177,7 +190,6 @@ class Election:
                 f"the work under Lease {self.key} did not stop within the {stop_s:.1f} s it had;"
                 " another process may take over now, so this one ends"
             )
-            log.error("work does not stop, ending the process", object=self.key, because=sentence)
             self._on_stuck(sentence)
             raise StuckWork(sentence)
         if is_cancelled:

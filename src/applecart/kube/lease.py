@@ -6,6 +6,7 @@ changes nothing that another did meanwhile. A hold counts from before the write 
 """
 
 import asyncio
+from collections import deque
 from contextlib import suppress
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -25,6 +26,7 @@ from applecart.observe.logs import logger
 JITTER = 0.2  # of the retry time: standbys that started together drift apart
 DRIFT = 0.05  # how much faster than ours another machine's clock may run; far beyond any quartz, enough for a throttled VM
 
+STAMPS_REMEMBERED = 100  # far more writes than can still arrive
 RELEASE_S = 5.0  # a clean exit must not hang on an API that is away; the lease runs out anyway
 
 
@@ -102,9 +104,9 @@ def expires_s(seen: Seen, timing: Timing) -> float:
     return seen.since_s + (seen.spec.lease_duration_seconds or timing.lease_s)
 
 
-def decide(seen: Seen, identity: str, now_s: float, timing: Timing) -> Step:
-    """What a candidate may do. An identity belongs to one process, so a record with ours is ours."""
-    if seen.holder == identity:
+def decide(seen: Seen, identity: str, now_s: float, timing: Timing, *, is_namesakes: bool = False) -> Step:
+    """What a candidate may do. A record with our identity is ours, unless a namesake wrote it."""
+    if seen.holder == identity and not is_namesakes:
         return Step.RENEW if seen.revision else Step.CREATE
     if seen.holder and now_s < expires_s(seen, timing):
         return Step.WAIT
@@ -153,6 +155,8 @@ class LeaseHold:
         self._clock = clock
         self._timing = timing
         self._seen = NEVER_SEEN
+        self._stamps: deque[str] = deque(maxlen=STAMPS_REMEMBERED)  # that we sent, the latest last
+        self._knows_namesake = False
         self.may_be_ours = False  # also while it is being taken: only the answer tells
         self._is_current = False  # whether `_seen` is our own last write, so that no look is needed before the next
         self._renewed_s = 0.0
@@ -178,7 +182,8 @@ class LeaseHold:
         Judged by both clocks: the monotonic one stands still while a machine sleeps, the wall clock can be set back.
         """
         has_slept = self._clock.now() - self._renewed_at > timedelta(seconds=self._timing.safe_s)
-        return self.holder == self.identity and not has_slept and self.left_s(self._timing.safe_s) > 0
+        is_held = self.holder == self.identity and not self._is_namesakes()
+        return is_held and not has_slept and self.left_s(self._timing.safe_s) > 0
 
     async def attempt(self) -> Standing:
         """One try to become or stay the holder. Raises nothing but cancellation."""
@@ -201,7 +206,7 @@ class LeaseHold:
             async with asyncio.timeout(RELEASE_S):
                 for _ in range(2):
                     await self._look()
-                    if self.holder != self.identity or not self._seen.revision:
+                    if self.holder != self.identity or self._is_namesakes() or not self._seen.revision:
                         return
                     with suppress(Conflict):
                         await self._write(released(self._seen.spec, self._clock.now()))
@@ -217,7 +222,12 @@ class LeaseHold:
         for _ in range(2):  # a second time after a conflict, on what is there now
             if not self._is_current:
                 await self._look()
-            step = decide(self._seen, self.identity, self._clock.monotonic(), self._timing)
+            is_namesakes = self._is_namesakes()
+            if is_namesakes and not self._knows_namesake:
+                sentence = "the lease is held in our name by a process that is not this one, waiting for the end of its time"
+                log.warning(sentence, object=self.key, identity=self.identity)
+            self._knows_namesake = is_namesakes
+            step = decide(self._seen, self.identity, self._clock.monotonic(), self._timing, is_namesakes=is_namesakes)
             if step is Step.WAIT:
                 self.may_be_ours = False
                 return Standing.STANDBY
@@ -226,6 +236,10 @@ class LeaseHold:
                 return Standing.LEADER
             self._is_current = False
         return Standing.UNSURE
+
+    def _is_namesakes(self) -> bool:
+        """Whether the record has our identity and a stamp that we never wrote: another process has, or had, that name."""
+        return self.holder == self.identity and self._seen.spec.renew_time not in self._stamps
 
     async def _look(self) -> None:
         try:
@@ -251,6 +265,7 @@ class LeaseHold:
     async def _write(self, spec: dict[str, Any]) -> None:
         sent_s, sent_at = self._clock.monotonic(), self._clock.now()
         self.may_be_ours = True
+        self._stamps.append(spec["renewTime"])
         # Should this fail half-way, the record may or may not be ours: only a look can tell.
         self._is_current = False
         lease = await self._client.patch(Lease, self.key, Merge({"spec": spec}), if_revision=self._seen.revision)

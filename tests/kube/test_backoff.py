@@ -106,6 +106,12 @@ def test_a_server_that_asks_for_a_pause_gets_it() -> None:
     assert requeue_after_s(error, 1, FailureBackoffs(), random.Random(0)) > 40.0
 
 
+def test_a_server_that_asks_for_a_day_is_asked_again_soon() -> None:
+    error = TooManyRequests(Status(), "GET", retry_after_s=86_400.0)
+    wait_s = requeue_after_s(error, 1, FailureBackoffs(), random.Random(0))
+    assert LONGEST_RETRY_AFTER_S < wait_s < LONGEST_RETRY_AFTER_S + 1
+
+
 @given(
     st.sampled_from([Conflict(Status(), "PATCH"), Transient("down"), BadInput("spec"), RuntimeError("bug")]),
     st.integers(1, 10_000),

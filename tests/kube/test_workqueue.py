@@ -11,7 +11,7 @@ from applecart.clock import Clock, VirtualClock, run_virtual
 from applecart.errors import BadInput, Transient
 from applecart.kube.backoff import Backoff, Failure, FailureBackoffs
 from applecart.kube.errors import Conflict, Status
-from applecart.kube.workqueue import SPARED_GHOSTS, KeyedHeap, WorkQueue
+from applecart.kube.workqueue import LEAST_REST_S, SPARED_GHOSTS, KeyedHeap, WorkQueue
 from tests.virtual_time import elapse
 
 CONFLICT = Conflict(Status(), "PATCH /pods/a")
@@ -319,11 +319,26 @@ async def test_a_change_that_may_be_our_own_does_not_end_a_backoff(clock: Clock,
     assert clock.monotonic() == pytest.approx(wait_s)
 
 
-async def test_a_change_by_somebody_else_does(clock: Clock, queue: WorkQueue[str]) -> None:
+async def test_a_change_by_somebody_else_does_after_a_moment(clock: Clock, queue: WorkQueue[str]) -> None:
     queue.retry("a", BadInput("spec.os"))
     queue.add("a")
     assert await queue.get() == "a"
-    assert clock.monotonic() == 0
+    assert clock.monotonic() == pytest.approx(LEAST_REST_S)
+
+
+async def test_a_change_by_somebody_else_after_that_moment_does_at_once(clock: Clock, queue: WorkQueue[str]) -> None:
+    queue.retry("a", BadInput("spec.os"))
+    await elapse(5)
+    queue.add("a")
+    assert await queue.get() == "a"
+    assert clock.monotonic() == 5
+
+
+async def test_a_moment_of_rest_makes_no_backoff_longer(clock: Clock, queue: WorkQueue[str]) -> None:
+    wait_s = queue.retry("a", CONFLICT)
+    queue.add("a")
+    assert await queue.get() == "a"
+    assert clock.monotonic() == pytest.approx(wait_s)
 
 
 async def test_a_change_that_came_while_the_work_failed_waits_for_the_backoff(clock: Clock, queue: WorkQueue[str]) -> None:
@@ -350,10 +365,10 @@ async def test_somebody_elses_change_during_failing_work_counts_beside_our_own(c
     key = await queue.get()
     queue.add("a", ends_backoff=False)
     queue.add("a")
-    queue.retry(key, Transient("down"))
+    queue.retry(key, BadInput("spec.os"))
     queue.done(key)
     assert await queue.get() == "a"
-    assert clock.monotonic() == 0
+    assert clock.monotonic() == pytest.approx(LEAST_REST_S)
 
 
 async def test_a_plain_delay_is_no_backoff(clock: Clock, queue: WorkQueue[str]) -> None:
@@ -370,10 +385,10 @@ async def test_our_own_change_after_somebody_elses_during_failing_work_takes_not
     key = await queue.get()
     queue.add("a")
     queue.add("a", ends_backoff=False)
-    queue.retry(key, Transient("down"))
+    queue.retry(key, BadInput("spec.os"))
     queue.done(key)
     assert await queue.get() == "a"
-    assert clock.monotonic() == 0
+    assert clock.monotonic() == pytest.approx(LEAST_REST_S)
 
 
 async def test_a_delay_of_a_key_that_is_wanted_again_at_once_is_none(queue: WorkQueue[str]) -> None:

@@ -66,11 +66,14 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def requeue_after_s(error: BaseException, failures: int, backoffs: FailureBackoffs, chance: random.Random) -> float:
-    """Seconds until failed work is tried again, after so many failures in a row; never earlier than a server asked for."""
+    """Seconds until failed work is tried again, after so many failures in a row.
+
+    Not earlier than a server asked for, but one that asks for a day is asked again within minutes.
+    """
     backoff: Backoff = getattr(backoffs, failure_of(error))
     wait_s = backoff.wait_s(failures, chance)
     if isinstance(error, ApiError) and error.retry_after_s is not None:
-        return error.retry_after_s + wait_s
+        return min(error.retry_after_s, LONGEST_RETRY_AFTER_S) + wait_s
     return wait_s
 
 

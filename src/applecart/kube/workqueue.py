@@ -17,6 +17,8 @@ from applecart.kube.backoff import Failure, FailureBackoffs, failure_of, requeue
 
 H = TypeVar("H", bound=Hashable)
 
+LEAST_REST_S = 1.0  # a change ends a backoff, but not at once: it may be what the failed work itself wrote
+
 SPARED_GHOSTS = 64  # below this a rebuild costs more than the entries it removes
 
 
@@ -106,7 +108,7 @@ class WorkQueue(Generic[H]):
         self._running: dict[H, float] = {}  # since when
         self._again: dict[H, float] = {}  # added while running, and waits since then
         self._failures: dict[H, int] = {}
-        self._backing_off: set[H] = set()  # delayed because they failed
+        self._backing_off: dict[H, float] = {}  # delayed because they failed; until then even by a change
         self._unless_failed: set[H] = set()  # wanted again while running, but not if that work fails
         self._getters: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -115,15 +117,19 @@ class WorkQueue(Generic[H]):
     # Asking for work
 
     def add(self, key: H, *, ends_backoff: bool = True) -> None:
-        """Work on the key as soon as a worker is free; a delay it still had is over.
+        """Work on the key as soon as a worker is free; a delay it still had is over. One that just failed rests for a moment.
 
         Without `ends_backoff` a key that failed keeps its distance. That is for changes a reconcile may have caused itself: a
         failure that is written into a status is a change too, and would wake the key at once, again and again.
         """
         if self._observer:
             self._observer.added()
-        if key in self._backing_off and not ends_backoff:
-            return
+        if (rests_until := self._backing_off.get(key)) is not None:
+            if not ends_backoff:
+                return
+            if self._clock.monotonic() < rests_until:
+                self._delay_until(key, rests_until)
+                return
         self._forget_delay(key)
         if not ends_backoff and key in self._running and key not in self._again:
             self._unless_failed.add(key)
@@ -138,11 +144,7 @@ class WorkQueue(Generic[H]):
             return
         if key in self._ready or key in self._again:
             return  # earlier wins
-        due = self._clock.monotonic() + delay_s
-        known = self._delayed.order_of(key)
-        if known is None or due < known:
-            self._delayed.put(key, due)
-            self._set_timer()
+        self._delay_until(key, self._clock.monotonic() + delay_s)
 
     def retry(self, key: H, error: BaseException) -> float:
         """Work on the key again after the backoff of this failure; how many seconds that is."""
@@ -151,12 +153,14 @@ class WorkQueue(Generic[H]):
         delay_s = requeue_after_s(error, failures, self._backoffs, self._clock.random)
         if self._observer:
             self._observer.retried(failure)
-        if key in self._unless_failed:
-            self._unless_failed.discard(key)
-            self._again.pop(key, None)
+        rest_s = min(delay_s, LEAST_REST_S)
+        if key in self._again and key not in self._unless_failed:
+            delay_s = rest_s
+        self._again.pop(key, None)
+        self._unless_failed.discard(key)
         self.add_after(key, delay_s)
         if key in self._delayed:
-            self._backing_off.add(key)
+            self._backing_off[key] = self._clock.monotonic() + rest_s
         return delay_s
 
     def forget(self, key: H) -> None:
@@ -237,9 +241,15 @@ class WorkQueue(Generic[H]):
             self._ready[key] = since
             self._wake_getter()
 
+    def _delay_until(self, key: H, due: float) -> None:
+        known = self._delayed.order_of(key)
+        if known is None or due < known:
+            self._delayed.put(key, due)
+            self._set_timer()
+
     def _forget_delay(self, key: H) -> None:
         self._delayed.discard(key)
-        self._backing_off.discard(key)
+        self._backing_off.pop(key, None)
         # The timer stays: if it was for this key, it fires once for nothing and is set for the next.
 
     def _set_timer(self) -> None:
@@ -258,7 +268,7 @@ class WorkQueue(Generic[H]):
         now = max(self._clock.monotonic(), self._timer_due)
         while (due := self._delayed.first_order()) is not None and due <= now:
             key = self._delayed.pop()
-            self._backing_off.discard(key)
+            self._backing_off.pop(key, None)
             self._make_ready(key)
         self._set_timer()
 

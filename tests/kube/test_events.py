@@ -37,7 +37,7 @@ from applecart.kube.events import (
 from applecart.kube.transport import Request
 from applecart.secrets import Secret
 from tests.kube.backends import Backend
-from tests.kube.faults import FaultyTransport, Lost, Refused, Says, always, in_turn
+from tests.kube.faults import FaultyTransport, Hung, Lost, Refused, Says, always, in_turn
 from tests.virtual_time import elapse
 
 POD = ConfigMap(metadata=ObjectMeta(name="runner-1", namespace="ci", uid="uid-1", resource_version="12"))
@@ -295,7 +295,20 @@ async def test_what_is_left_when_the_recorder_is_stopped_is_written_by_its_next_
         await elapse(1)
     desk.wire.heal()
     async with desk.writing(), asyncio.timeout(60):
-        assert len(await desk.events()) == 2  # the one that was under way may have been written
+        assert {(event.message, event.count) for event in await desk.events()} == {
+            (f"image {number}", 1) for number in range(3)
+        }
+
+
+async def test_an_event_that_is_being_written_waits(desk: Desk) -> None:
+    """Two minutes with an API that hangs, and the page said that nothing waits."""
+    desk.wire.plan = always(Hung())
+    desk.recorder.event(POD, NORMAL, "Pulling", "image 1")
+    await elapse(60)
+    assert desk.recorder.waiting_count == 1
+    desk.wire.heal()
+    await desk.events()
+    assert desk.recorder.waiting_count == 0
 
 
 async def test_an_outage_too_long_costs_events_and_nothing_else(desk: Desk) -> None:

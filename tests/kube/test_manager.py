@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from applecart.api.core import ConfigMap
+from applecart.api.events import Event
 from applecart.api.meta import Key
 from applecart.api.nodes import Node
 from applecart.api.pods import Pod
@@ -24,7 +25,7 @@ from applecart.kube.manager import Manager
 from applecart.kube.metadata_only import metadata_kind
 from applecart.kube.patch import Merge
 from applecart.kube.transport import NotLeading
-from tests.kube.faults import FaultyTransport, Refused, Says, always
+from tests.kube.faults import FaultyTransport, Hung, Refused, Says, always
 from tests.kube.objects import config_map
 from tests.kube.test_own_writes import Slowly
 from tests.virtual_time import elapse
@@ -490,6 +491,26 @@ async def test_only_who_holds_the_lease_works_and_a_standby_takes_over_warm(runn
             await elapse(60)
             assert len(copies[1].keys) >= 1
     assert b'leader_election_master_status{name="test/leader"} 0.0' in first.metrics.render()
+
+
+async def test_an_event_on_its_way_when_the_lease_is_lost_is_written_later(running: RunningApi, clock: Clock) -> None:
+    """It was neither written nor counted."""
+    network = FaultyTransport(running.transport())
+    people = Client(running.transport(), clock)
+    manager = Manager(Client(network, clock), lease=LEASE, identity="one")
+    recorder = manager.recorder("c")
+    made = await people.create(config_map("ci", "a"))
+    async with at_work(manager):
+        await elapse(1)
+        network.plan = lambda request: (
+            Hung() if request.path.endswith("/events") else Says(500) if "leases" in request.path else None
+        )
+        await elapse(8.5)
+        recorder.event(made, "Normal", "Made", "it was made")
+        await elapse(5)
+        network.heal()
+        await elapse(60)
+    assert [(event.message, event.count) for event in await people.list(Event, "ci")] == [("it was made", 1)]
 
 
 async def test_events_of_a_standby_are_not_sent(running: RunningApi, clock: Clock) -> None:

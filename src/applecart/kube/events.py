@@ -178,7 +178,8 @@ class Recorder:
         self._clock = clock
         self._observer = observer
         self._folding = Folding(remembered)
-        self._notes: deque[Note] = deque()
+        self._notes: deque[Note] = deque()  # the first one may be on its way
+        self._folded: Series | None = None  # what it became: one that was cut off must not be counted again
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -202,7 +203,9 @@ class Recorder:
         """Write until cancelled."""
         while True:
             while self._notes:  # also those that were left when it was stopped before
-                await self._record(self._notes.popleft())
+                await self._record(self._notes[0])
+                self._notes.popleft()
+                self._folded = None
             self._idle.set()
             self._wake.clear()
             await self._wake.wait()
@@ -214,7 +217,7 @@ class Recorder:
     async def _record(self, note: Note) -> None:
         about = note.about
         subject = Subject(about.uid, about.kind, about.namespace, about.name, note.type, note.reason)
-        series = self._folding.fold(subject, note.message, note.at_s)
+        self._folded = series = self._folded or self._folding.fold(subject, note.message, note.at_s)
         if series is None:
             self._count("limited")
             return

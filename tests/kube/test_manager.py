@@ -18,7 +18,7 @@ from applecart.embedded.server.server import RunningApi
 from applecart.errors import ControlPlaneFault, Transient
 from applecart.kube.background import RESTART, TASK_DOWN, WELL_AFTER_S, Background, Work
 from applecart.kube.client import Client
-from applecart.kube.controller import DONE, Result
+from applecart.kube.controller import DEADLINE_S, DONE, Result
 from applecart.kube.election import Election
 from applecart.kube.informer import Informer, Tuning
 from applecart.kube.manager import Manager
@@ -296,6 +296,30 @@ class Copies:
 
 async def failing_reconcile(_: str) -> Result:
     raise Transient("down")
+
+
+async def test_a_reconcile_that_swallows_its_deadline_is_told(
+    manager: Manager, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Ten hours without a log line, ready, and the only worker gone."""
+    end = asyncio.get_running_loop().create_future()
+
+    async def reconcile(_: str) -> Result:
+        with suppress(asyncio.CancelledError):  # as around a task of its own that it cancelled
+            await elapse(10_000)
+        await end
+        return DONE
+
+    manager.controller("stuck", reconcile).queue.add("x")
+    async with at_work(manager):
+        await elapse(1.5 * DEADLINE_S)
+        assert (manager.not_ready(), caplog.records) == (None, [])  # it may need a while to tidy up
+        await elapse(36_000)
+        assert (manager.not_ready() or "").startswith("stuck: x is worked on for 36450 s")
+        assert [record.levelno for record in caplog.records] == [logging.ERROR]
+        end.set_result(None)
+        await elapse(1)
+        assert manager.not_ready() is None
 
 
 async def test_a_server_that_asks_for_a_day_is_asked_again_within_minutes(running: RunningApi, clock: Clock) -> None:

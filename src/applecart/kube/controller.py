@@ -28,7 +28,7 @@ from applecart.kube.cache import Change
 from applecart.kube.informer import Informer
 from applecart.kube.own_writes import OwnWrites
 from applecart.kube.workqueue import WorkQueue
-from applecart.observe.logs import logger
+from applecart.observe.logs import Logger, logger
 
 K = TypeVar("K", bound=Object)
 
@@ -139,6 +139,7 @@ class Controller(Generic[H]):
             own_writes.wake = queue.add
         self._sources: list[Informer[Any]] = []
         self._texts_shown: OrderedDict[str, None] = OrderedDict()
+        self._stuck: dict[H, float] = {}  # since when it is worked on
 
     def watch(
         self,
@@ -212,6 +213,7 @@ class Controller(Generic[H]):
 
     async def _reconcile_in_time(self, key: H) -> Result:
         limit = asyncio.timeout(self._deadline_s)
+        overdue = asyncio.get_running_loop().call_later(2 * self._deadline_s, self._tell_stuck, key, self._clock.monotonic())
         try:
             async with limit:
                 return await uncancelled(self._reconcile_on_own_writes(key))
@@ -219,6 +221,21 @@ class Controller(Generic[H]):
             if limit.expired():  # also when the reconcile turned its cancellation into an error of its own
                 raise Overrun(f"{key} was not reconciled within {self._deadline_s:g} s and was cancelled") from error
             raise
+        finally:
+            overdue.cancel()
+            self._stuck.pop(key, None)
+
+    def _tell_stuck(self, key: H, since_s: float) -> None:
+        """Only the reconcile could end itself now; the least is that a person hears of it."""
+        self._stuck[key] = since_s
+        self._about(key).error("a reconcile was cancelled at its deadline and goes on, its worker waits for it")
+
+    def stuck(self) -> str | None:
+        """A sentence when a reconcile goes on long after it was cancelled, for a readiness page."""
+        if not self._stuck:
+            return None
+        key, since_s = next(iter(self._stuck.items()))
+        return f"{self.name}: {key} is worked on for {self._clock.monotonic() - since_s:.0f} s and did not heed its deadline"
 
     async def _reconcile_on_own_writes(self, key: H) -> Result:
         if self.own_writes is None:
@@ -236,8 +253,7 @@ class Controller(Generic[H]):
 
     def _failed(self, key: H, error: Exception) -> Outcome:
         wait_s = self.queue.retry(key, error)
-        about = log.bind(key) if isinstance(key, Key) else log.bind(key=key)
-        about = about.bind(controller=self.name, failures=self.queue.failures(key), again_in_s=round(wait_s, 2))
+        about = self._about(key).bind(failures=self.queue.failures(key), again_in_s=round(wait_s, 2))
         if isinstance(error, ApplecartError):
             about.warning("reconcile failed", exc_info=error)
         elif self._is_new_text(error):
@@ -245,6 +261,9 @@ class Controller(Generic[H]):
         else:
             about.warning("reconcile failed unexpectedly again", error=f"{type(error).__name__}: {error}")
         return Outcome.OVERRUN if isinstance(error, Overrun) else Outcome(failure_of(error))
+
+    def _about(self, key: H) -> Logger:
+        return (log.bind(key) if isinstance(key, Key) else log.bind(key=key)).bind(controller=self.name)
 
     def _is_new_text(self, error: Exception) -> bool:
         text = f"{type(error).__name__}: {error}"

@@ -54,6 +54,7 @@ class Manager:
         self._informers: dict[tuple[type[Object], str, str, str], Informer[Any]] = {}
         self._recorders: dict[str, Recorder] = {}
         self._own_writes: list[OwnWrites] = []
+        self._controllers: list[Controller[Any]] = []
         self._followers = Background(self.clock, self.metrics, self.ages)  # informers: they run whoever leads
         self._workers = Background(self.clock, self.metrics, self.ages)
         self._election: Election | None = None
@@ -141,6 +142,7 @@ class Manager:
             await controller.run()
 
         self.background(name, run)
+        self._controllers.append(controller)
         return controller
 
     def own_writes(self) -> OwnWrites:
@@ -169,11 +171,13 @@ class Manager:
     # Telling
 
     def not_ready(self) -> str | None:
-        """A sentence when a cache is not known to be up to date or a task is down, for the readiness page."""
+        """A sentence for the readiness page: a task is down, a reconcile does not end, a cache may not be up to date."""
         if down := self._followers.down() or self._workers.down():
             return down
         if self._election is not None and self._election.complaint:
             return f"nobody knows who holds Lease {self._election.key}: {self._election.complaint}"
+        if stuck := next(filter(None, (controller.stuck() for controller in self._controllers)), None):
+            return stuck
         for informer in self._informers.values():
             if informer.trouble is not None:
                 return f"{_name_of(informer)}: {informer.trouble.because}"

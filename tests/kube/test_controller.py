@@ -83,6 +83,8 @@ class Heard:
     def reconciled(self, key: object, outcome: Outcome, took_s: float) -> None:
         self.outcomes.append((key, outcome))
 
+    def started(self) -> None: ...
+
     def stopped(self) -> None: ...
 
     def of(self, key: object) -> list[Outcome]:

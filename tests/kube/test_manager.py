@@ -18,7 +18,7 @@ from applecart.embedded.server.server import RunningApi
 from applecart.errors import ControlPlaneFault, Transient
 from applecart.kube.background import RESTART, TASK_DOWN, WELL_AFTER_S, Background, Work
 from applecart.kube.client import Client
-from applecart.kube.controller import DEADLINE_S, DONE, Result
+from applecart.kube.controller import DEADLINE_S, DONE, WAIT, Result
 from applecart.kube.election import Election
 from applecart.kube.informer import Informer, Tuning
 from applecart.kube.manager import Manager
@@ -231,7 +231,25 @@ async def test_an_informer_that_nobody_needs_any_more_ends(manager: Manager) -> 
         manager.drop(part, handler)
         await elapse(1)
         assert "informer of metadata of pods in test" not in {task.get_name() for task in asyncio.all_tasks()}
-        assert 'kind="pods"' not in manager.metrics.render().decode()
+        assert "metadata of pods" not in manager.metrics.render().decode()
+
+
+async def test_a_whole_informer_keeps_its_series_when_the_one_of_metadata_ends(manager: Manager) -> None:
+    """They shared the labels: the numbers of the second one stood for both, then for none."""
+    whole, part = manager.informer(ConfigMap, "ci"), manager.informer(metadata_kind(ConfigMap.resource), "ci")
+
+    def handler(_: object) -> None: ...
+
+    part.on_change(handler)
+    async with at_work(manager):
+        await whole.following()
+        await part.following()
+        for kind in ("configmaps", "metadata of configmaps"):
+            assert f'applecart_informer_objects{{kind="{kind}",scope="in ci"}}' in manager.metrics.render().decode()
+        manager.drop(part, handler)
+        page = manager.metrics.render().decode()
+        assert 'applecart_informer_objects{kind="configmaps",scope="in ci"}' in page
+        assert "metadata of configmaps" not in page
 
 
 async def test_what_is_added_between_two_terms_runs_in_the_next(clock: Clock) -> None:
@@ -535,6 +553,34 @@ async def test_an_event_on_its_way_when_the_lease_is_lost_is_written_later(runni
         network.heal()
         await elapse(60)
     assert [(event.message, event.count) for event in await people.list(Event, "ci")] == [("it was made", 1)]
+
+
+async def test_what_waits_is_measured_again_when_the_lease_comes_back(running: RunningApi, clock: Clock) -> None:
+    """The key was still in the queue for up to half an hour, and its age forgotten."""
+    network = FaultyTransport(running.transport())
+    manager = Manager(Client(network, clock), lease=LEASE, identity="one")
+
+    async def reconcile(_: str) -> Result:
+        return WAIT
+
+    manager.controller("c", reconcile).queue.add("x")
+    async with at_work(manager):
+        await elapse(5)
+        network.plan = always(Refused())
+        await elapse(30)
+        assert manager.ages.oldest(1) == []
+        network.heal()
+        await elapse(60)
+        (waiting,) = manager.ages.oldest(2)
+        assert (waiting.wait, waiting.key) == ("c-event", "x")
+
+
+async def test_the_deadline_of_the_given_client_holds_behind_the_fence(running: RunningApi, clock: Clock) -> None:
+    network = FaultyTransport(running.transport(), always(Hung()))
+    manager = Manager(Client(network, clock, deadline_s=5.0), lease=LEASE, identity="one")
+    with pytest.raises(Transient):
+        await manager.client.list(ConfigMap)
+    assert clock.monotonic() == pytest.approx(5)
 
 
 async def test_events_of_a_standby_are_not_sent(running: RunningApi, clock: Clock) -> None:

@@ -7,6 +7,8 @@ import pytest
 from applecart.api.core import ConfigMap, Namespace, Secret
 from applecart.api.meta import Key, ObjectMeta
 from applecart.clock import Clock
+from applecart.embedded.server.server import RunningApi
+from applecart.errors import DeadlineExceeded
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.finalizers import remove_finalizer
@@ -15,7 +17,7 @@ from applecart.kube.metadata_only import MANY, ONE, MetadataClient, metadata_kin
 from applecart.kube.patch import Merge
 from applecart.kube.transport import Request, Response, Stream, Transport
 from tests.embedded.controllers.stages import api_in_memory
-from tests.kube.faults import FaultyTransport
+from tests.kube.faults import FaultyTransport, Hung, always
 from tests.kubernetes.cluster import FullCluster
 
 MAPS = metadata_kind(ConfigMap.resource)
@@ -26,6 +28,13 @@ def test_a_resource_has_one_struct() -> None:
     assert metadata_kind(Secret.resource) is not MAPS
     assert (MAPS.resource, MAPS.__name__) == (ConfigMap.resource, "ConfigMapMetadata")
     assert set(MAPS.__struct_fields__) == {"metadata"}
+
+
+async def test_it_is_as_patient_as_the_client_that_it_is_made_of(running: RunningApi, clock: Clock) -> None:
+    network = FaultyTransport(running.transport(), always(Hung()))
+    with pytest.raises(DeadlineExceeded):
+        await MetadataClient.of(Client(network, clock, deadline_s=5.0)).list(MAPS)
+    assert clock.monotonic() == pytest.approx(5)
 
 
 async def check_all(client: Client, namespace: str) -> None:

@@ -103,6 +103,8 @@ class Background:
         task = self._tasks.pop(name)
         if task.running is not None:
             task.running.cancel()
+        if self._restarts is not None:
+            self._restarts.forget(name)
 
     async def run(self) -> None:
         """All of them, until cancelled."""

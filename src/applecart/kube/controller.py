@@ -101,7 +101,9 @@ class Overrun(DeadlineExceeded):
 
 
 class ControllerObserver(Protocol):
-    """Hears how every reconcile ended, and when the controller did, for metrics."""
+    """Hears how every reconcile ended, and when the controller began and ended, for metrics."""
+
+    def started(self) -> None: ...
 
     def reconciled(self, key: object, outcome: Outcome, took_s: float) -> None: ...
 
@@ -178,6 +180,8 @@ class Controller(Generic[H]):
         for informer in self._sources:
             await informer.synced()
         self.queue.begin_work()
+        if self._observer:
+            self._observer.started()
         try:
             async with asyncio.TaskGroup() as group:
                 for number in range(self._workers):

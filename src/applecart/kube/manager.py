@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping
+from copy import copy
 from typing import Any, TypeVar
 
 from applecart.api.meta import Key, Object, Resource
@@ -24,7 +25,14 @@ from applecart.kube.events import Recorder
 from applecart.kube.informer import Handler, Informer, Tuning
 from applecart.kube.metadata_only import MetadataClient, PartialObject
 from applecart.kube.own_writes import OwnWrites
-from applecart.kube.runtime_metrics import ControllerMetrics, ElectionMetrics, InformerMetrics, RecorderMetrics, measured_queue
+from applecart.kube.runtime_metrics import (
+    ControllerMetrics,
+    ElectionMetrics,
+    InformerMetrics,
+    RecorderMetrics,
+    measured_queue,
+    what_is_held,
+)
 from applecart.kube.transport import FencedTransport
 from applecart.observe.ages import Ages
 from applecart.observe.metrics import Metrics
@@ -61,7 +69,8 @@ class Manager:
         if lease is not None:
             observer = ElectionMetrics(self.metrics, str(lease))
             self._election = election = Election(client, lease, identity, self.clock, observer=observer)
-            self.client = Client(FencedTransport(client.transport, election.is_leader), self.clock)
+            self.client = copy(client)  # as patient as the given one
+            self.client.transport = FencedTransport(client.transport, election.is_leader)
             self._followers.add(f"election on {lease}", lambda: election.lead(self._lead))
 
     # What a controller asks for
@@ -195,5 +204,4 @@ class Manager:
 
 
 def _name_of(informer: Informer[Any]) -> str:
-    part = "metadata of" if issubclass(informer.kind, PartialObject) else ""
-    return " ".join(filter(None, ("informer of", part, informer.kind.resource.label, informer.scope)))
+    return " ".join(filter(None, ("informer of", what_is_held(informer), informer.scope)))

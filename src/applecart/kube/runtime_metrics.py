@@ -12,11 +12,18 @@ from applecart.kube.backoff import Failure, FailureBackoffs
 from applecart.kube.controller import Outcome
 from applecart.kube.events import Recorder
 from applecart.kube.informer import Informer
+from applecart.kube.metadata_only import PartialObject
 from applecart.kube.workqueue import WorkQueue
-from applecart.observe.ages import Ages
+from applecart.observe.ages import MOST_TRACKED, Ages, Waiting
 from applecart.observe.metrics import Metrics
 
 H = TypeVar("H", bound=Hashable)
+
+
+def what_is_held(informer: Informer[Any]) -> str:
+    """The kind that is in memory: a whole one and its metadata alone are two, also in one scope."""
+    label = informer.kind.resource.label
+    return f"metadata of {label}" if issubclass(informer.kind, PartialObject) else label
 
 
 class InformerMetrics:
@@ -30,14 +37,14 @@ class InformerMetrics:
 
     def follow(self, informer: Informer[Any]) -> None:
         """Export what the informer looks like at the moment somebody reads."""
-        where = (informer.kind.resource.label, informer.scope)
+        where = (what_is_held(informer), informer.scope)
         self._objects.of(*where).set_function(informer.__len__)
         self._behind.of(*where).set_function(informer.behind_s)
         self._untold.of(*where).set_function(lambda: informer.untold_count)
 
     def forget(self, informer: Informer[Any]) -> None:
         for gauge in (self._objects, self._behind, self._untold):
-            gauge.forget(informer.kind.resource.label, informer.scope)
+            gauge.forget(what_is_held(informer), informer.scope)
 
 
 class QueueMetrics:
@@ -79,6 +86,7 @@ class ControllerMetrics:
         self._name = name
         self._ages = ages
         self._for_event, self._for_retry = f"{name}-event", f"{name}-retry"
+        self._put_by: list[Waiting] = []
         self._total = metrics.counter("controller_runtime_reconcile_total", "Reconciles.", ["controller", "result"])
         self._time = metrics.histogram("controller_runtime_reconcile_time_seconds", "Their time.", ["controller"]).of(name)
 
@@ -95,11 +103,19 @@ class ControllerMetrics:
         else:
             self._ages.waiting(self._for_retry, key, instead_of=self._for_event)
 
+    def started(self) -> None:
+        """What waited when it was stopped is still queued. It waits from now on: somebody else may have worked until now."""
+        if self._ages is not None:
+            for one in self._put_by:
+                self._ages.waiting(one.wait, one.key)
+        self._put_by = []
+
     def stopped(self) -> None:
         """Here nothing waits any more; elsewhere it may."""
         if self._ages is not None:
-            self._ages.clear(self._for_event)
-            self._ages.clear(self._for_retry)
+            for wait in (self._for_event, self._for_retry):
+                self._put_by += self._ages.oldest(MOST_TRACKED, wait)
+                self._ages.clear(wait)
 
 
 class ElectionMetrics:

@@ -212,7 +212,8 @@ def impersonated(user: User, headers: Iterable[tuple[str, str]], decide: Callabl
     name = next((value for header, value in wanted if header == USER), "")
     uid = next((value for header, value in wanted if header == UID), "")
     groups = [value for header, value in wanted if header == GROUP]
-    extras = sorted((_extra_key(header), value) for header, value in wanted if header.startswith(EXTRA))
+    keyed = [(header.removeprefix(EXTRA), value) for header, value in wanted if header.startswith(EXTRA)]
+    extras = sorted((unquote(key, errors="replace"), value) for key, value in keyed)
     if not name:
         if not (uid or groups or extras):
             return None
@@ -264,10 +265,6 @@ def _with_everybody(name: str, groups: list[str]) -> tuple[str, ...]:
         return tuple(groups) if UNAUTHENTICATED in groups else (*groups, UNAUTHENTICATED)
     is_said = AUTHENTICATED in groups or UNAUTHENTICATED in groups
     return tuple(groups) if is_said else (*groups, AUTHENTICATED)
-
-
-def _extra_key(header: str) -> str:
-    return unquote(header.removeprefix(EXTRA), errors="replace")
 
 
 def _shown(groups: list[str], extras: list[tuple[str, str]], uid: str) -> str:

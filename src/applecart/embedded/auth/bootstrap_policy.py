@@ -242,16 +242,14 @@ CLUSTER_ROLES: dict[str, tuple[Rule, ...]] = {
     ),
 }
 
+_LEADER_LOCKING = (
+    _on("coordination.k8s.io", "leases", "create get list update watch"),
+    _on("coordination.k8s.io", "leasecandidates", "create get list update watch"),
+)
 SYSTEM_ROLES: dict[str, tuple[Rule, ...]] = {  # in the namespace kube-system
     "extension-apiserver-authentication-reader": (_on("core", "configmaps", READ, names="extension-apiserver-authentication"),),
-    "system::leader-locking-kube-controller-manager": (
-        _on("coordination.k8s.io", "leases", "create get list update watch"),
-        _on("coordination.k8s.io", "leasecandidates", "create get list update watch"),
-    ),
-    "system::leader-locking-kube-scheduler": (
-        _on("coordination.k8s.io", "leases", "create get list update watch"),
-        _on("coordination.k8s.io", "leasecandidates", "create get list update watch"),
-    ),
+    "system::leader-locking-kube-controller-manager": _LEADER_LOCKING,
+    "system::leader-locking-kube-scheduler": _LEADER_LOCKING,
 }
 
 
@@ -335,7 +333,8 @@ def reconciled(want: Document, stored: Document | None) -> Document | None:
     if "roleRef" in want:
         if mapping(stored.get("roleRef")) != want["roleRef"]:
             return want
-        new["subjects"] = _with_subjects(mappings(stored.get("subjects")), mappings(want.get("subjects")))
+        subjects = mappings(stored.get("subjects"))
+        new["subjects"] = subjects + [one for one in mappings(want.get("subjects")) if one not in subjects]
         if not new["subjects"]:
             del new["subjects"]
     elif "aggregationRule" in want:
@@ -382,10 +381,6 @@ def _with_marks(want: Document, stored: Document) -> Document:
         for member in ("labels", "annotations")
     }
     return {**metadata(stored), **marks}
-
-
-def _with_subjects(stored: list[Document], want: list[Document]) -> list[Document]:
-    return stored + [one for one in want if one not in stored]
 
 
 def _with_selectors(stored: Document, want: Document) -> Document:

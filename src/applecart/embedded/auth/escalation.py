@@ -35,7 +35,7 @@ def refuse(
 
     `namespace` and `name` are the request's own (a create has no name); `is_allowed` asks the authorizers.
     """
-    if MASTERS in user.groups or (old is not None and _is_without_effect(obj, old)):
+    if MASTERS in user.groups or (old is not None and _effective(obj) == _effective(old)):
         return None
     if resource_label in (ROLES, CLUSTER_ROLES):
         return _refuse_role(user, resource_label, obj, old, rbac, namespace, name, is_allowed)
@@ -101,10 +101,6 @@ def _about(verb: str, plural: str, namespace: str, name: str) -> Attributes:
 
 def _resource(label: str) -> Resource:
     return Resource(GROUP, "v1", "", label.partition(".")[0])
-
-
-def _is_without_effect(obj: Document, old: Document) -> bool:
-    return _effective(obj) == _effective(old)
 
 
 def _effective(obj: Document) -> Document:

@@ -195,18 +195,8 @@ def _token(
         )
     if _node_of(pod) != user.node:
         return "node requested token bound to a pod scheduled on a different node"
-    return _audience(user, texts(spec.get("audiences")), pod, namespace, account, is_allowed)
-
-
-def _audience(
-    user: User,
-    audiences: tuple[str, ...],
-    pod: Document,
-    namespace: str,
-    account: str,
-    is_allowed: Callable[[User, Attributes], bool],
-) -> str | None:
-    """A node may ask only for audiences that a volume of the Pod wants, or that somebody allowed it."""
+    # A node may ask only for audiences that a volume of the Pod wants, or that somebody allowed it.
+    audiences = texts(spec.get("audiences"))
     if len(audiences) > 1:
         return "node may only request 0 or 1 audiences"
     audience = audiences[0] if audiences else ""

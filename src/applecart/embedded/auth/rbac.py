@@ -93,8 +93,11 @@ class _Grant:
 
     def decision(self) -> Decision:
         if self.allowed is None:
-            kind, name = _described(self.place, self.binding.subjects[self.place])
             (role_kind, role_name), binding = self.binding.role, self.binding
+            kind, name = binding.subjects[self.place], self.place[1]
+            if kind == "ServiceAccount":
+                namespace, _, account = name.removeprefix(SERVICE_ACCOUNT_PREFIX).rpartition(":")
+                name = f"{account}/{namespace}"
             role, subject = f"{role_kind} {go_quoted(role_name)}", f"{kind} {go_quoted(name)}"
             source = f"{binding.kind} {go_quoted(binding.name)} of {role} to {subject}"
             self.allowed = Decision(True, f"RBAC: allowed by {source}")
@@ -307,15 +310,6 @@ def _place(subject: Document, namespace: str) -> _Place | None:
     if kind != "ServiceAccount" or not account_namespace:
         return None
     return "User", f"{SERVICE_ACCOUNT_PREFIX}{account_namespace}:{name}"
-
-
-def _described(place: _Place, kind: str) -> tuple[str, str]:
-    """How a decision names a subject that was named as this kind."""
-    name = place[1]
-    if kind == "ServiceAccount":
-        namespace, _, account = name.removeprefix(SERVICE_ACCOUNT_PREFIX).rpartition(":")
-        name = f"{account}/{namespace}"
-    return kind, name
 
 
 def _unresolved(kind: str, name: str) -> str:

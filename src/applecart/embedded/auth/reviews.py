@@ -44,30 +44,25 @@ def selector_problems(asked: Document) -> list[FieldError]:
     """What is wrong with the selectors of resourceAttributes."""
     problems: list[FieldError] = []
     for member in ("fieldSelector", "labelSelector"):
-        selector = asked.get(member)
-        if isinstance(selector, dict):
-            problems += _problems(selector, f"spec.resourceAttributes.{member}")
-    return problems
-
-
-def _problems(selector: Document, field: str) -> list[FieldError]:
-    raw, requirements = text(selector.get("rawSelector")), mappings(selector.get("requirements"))
-    problems: list[FieldError] = []
-    if raw and requirements:
-        detail = "may not specified at the same time as requirements"
-        problems.append(field_errors.invalid(f"{field}.rawSelector", raw, detail))
-    if not raw and not requirements:
-        detail = f"when {field} is specified, requirements or rawSelector is required"
-        problems.append(field_errors.required(f"{field}.requirements", detail))
-    for place, requirement in enumerate(requirements):
-        here = f"{field}.requirements[{place}]"
-        if not text(requirement.get("key")):
-            problems.append(field_errors.required(f"{here}.key", "must be specified"))
-        operator, values = requirement.get("operator"), texts(requirement.get("values"))
-        if operator in ("In", "NotIn") and not values:
-            problems.append(field_errors.required(f"{here}.values", IN_SAID))
-        if operator in ("Exists", "DoesNotExist") and values:
-            problems.append(field_errors.forbidden(f"{here}.values", EXISTS_SAID))
+        selector, field = asked.get(member), f"spec.resourceAttributes.{member}"
+        if not isinstance(selector, dict):
+            continue
+        raw, requirements = text(selector.get("rawSelector")), mappings(selector.get("requirements"))
+        if raw and requirements:
+            detail = "may not specified at the same time as requirements"
+            problems.append(field_errors.invalid(f"{field}.rawSelector", raw, detail))
+        if not raw and not requirements:
+            detail = f"when {field} is specified, requirements or rawSelector is required"
+            problems.append(field_errors.required(f"{field}.requirements", detail))
+        for place, requirement in enumerate(requirements):
+            here = f"{field}.requirements[{place}]"
+            if not text(requirement.get("key")):
+                problems.append(field_errors.required(f"{here}.key", "must be specified"))
+            operator, values = requirement.get("operator"), texts(requirement.get("values"))
+            if operator in ("In", "NotIn") and not values:
+                problems.append(field_errors.required(f"{here}.values", IN_SAID))
+            if operator in ("Exists", "DoesNotExist") and values:
+                problems.append(field_errors.forbidden(f"{here}.values", EXISTS_SAID))
     return problems
 
 

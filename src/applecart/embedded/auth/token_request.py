@@ -25,7 +25,10 @@ _BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 def issue(request: Document, namespace: str, name: str, tokens: ServiceAccountTokens, reader: Reader, clock: Clock) -> Document:
     """The answer to a request for a token of the account `namespace`/`name`."""
     given = metadata(request)
-    _check_names(given, namespace, name)
+    for member, wanted in (("name", name), ("namespace", namespace)):
+        if given.get(member) and given[member] != wanted:
+            detail = f"must match the service account {member} if specified"
+            raise invalid(TOKEN_REQUEST, name, [field_errors.invalid(f"metadata.{member}", given[member], detail)])
     account = reader.get("serviceaccounts", namespace, name)
     if account is None:
         raise not_found(Resource("", "v1", "ServiceAccount", "serviceaccounts"), name)
@@ -49,13 +52,6 @@ def issue(request: Document, namespace: str, name: str, tokens: ServiceAccountTo
             "expirationTimestamp": stamp(now + timedelta(seconds=lifetime_s)),
         },
     }
-
-
-def _check_names(given: Document, namespace: str, name: str) -> None:
-    for member, wanted in (("name", name), ("namespace", namespace)):
-        if given.get(member) and given[member] != wanted:
-            detail = f"must match the service account {member} if specified"
-            raise invalid(TOKEN_REQUEST, name, [field_errors.invalid(f"metadata.{member}", given[member], detail)])
 
 
 def _lifetime_s(asked: Any) -> int:

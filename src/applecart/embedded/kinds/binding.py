@@ -37,7 +37,11 @@ def bind(pod: Document, binding: Document, now: datetime) -> Document:
     """The Pod as it is when bound; the given one stays as it was."""
     meta, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
     name, wanted = meta["name"], binding.get("metadata") or {}
-    _check_preconditions(meta, wanted)
+    for field, what in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        expected = wanted.get(field)
+        if expected and expected != meta.get(field):
+            place = f"pods/{meta.get('namespace')}/{name}"
+            raise unmet_in_storage(Pod.resource, place, name, what, expected, str(meta.get(field)))
     if meta.get("deletionTimestamp"):
         raise conflict(BINDING, name, f"pod {name} is being deleted, cannot be assigned to a host")
     if spec.get("nodeName"):
@@ -53,14 +57,6 @@ def bind(pod: Document, binding: Document, now: datetime) -> Document:
         "spec": {**spec, "nodeName": binding["target"]["name"]},
         "status": {**status, "conditions": scheduled},
     }
-
-
-def _check_preconditions(meta: dict[str, Any], wanted: dict[str, Any]) -> None:
-    for field, what in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
-        expected = wanted.get(field)
-        if expected and expected != meta.get(field):
-            place = f"pods/{meta.get('namespace')}/{meta['name']}"
-            raise unmet_in_storage(Pod.resource, place, meta["name"], what, expected, str(meta.get(field)))
 
 
 def _merged(meta: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:

@@ -2,17 +2,16 @@
 
 from typing import Any
 
-from applecart.embedded.field_errors import FieldError, duplicate, forbidden, invalid, not_supported
+from applecart.embedded.field_errors import FieldError, duplicate, forbidden, invalid
 from applecart.embedded.kinds.metadata import IMMUTABLE
-from applecart.embedded.kinds.names import label_problems, validate_labels, validate_name
+from applecart.embedded.kinds.names import label_problems, validate_choice, validate_labels, validate_name
 from applecart.embedded.kinds.pod_admission import SYSTEM_CLASSES
-from applecart.embedded.kinds.pod_spec import validate_tolerations
+from applecart.embedded.kinds.pod_spec import PREEMPTION_POLICIES, validate_tolerations
 from applecart.embedded.kinds.resources import validate_requirements
 from applecart.embedded.kinds.strategy import Document, Strategy
 
 PRIORITY_MAX = 1_000_000_000
 SYSTEM_PREFIX = "system-"
-_POLICIES = ("PreemptLowerPriority", "Never")
 
 
 class PriorityClassStrategy(Strategy):
@@ -37,8 +36,7 @@ class PriorityClassStrategy(Strategy):
         elif value > PRIORITY_MAX:
             text = f"maximum allowed value of a user defined priority is {PRIORITY_MAX}"
             errors.append(forbidden("value", text))
-        if obj["preemptionPolicy"] not in _POLICIES:
-            errors.append(not_supported("preemptionPolicy", obj["preemptionPolicy"], _POLICIES))
+        validate_choice(obj["preemptionPolicy"], "preemptionPolicy", PREEMPTION_POLICIES, errors)
         return errors
 
     def validate_update(self, obj: Document, old: Document) -> list[FieldError]:

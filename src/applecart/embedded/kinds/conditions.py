@@ -11,6 +11,11 @@ from typing import Any
 from applecart.api.meta import stamp
 
 
+def is_true(document: dict[str, Any], condition: str) -> bool:
+    conditions = (document.get("status") or {}).get("conditions") or ()
+    return any(one.get("type") == condition and one.get("status") == "True" for one in conditions)
+
+
 def with_condition(conditions: Sequence[dict[str, Any]], condition: dict[str, Any], now: datetime) -> list[dict[str, Any]]:
     """The conditions with this one in its place."""
     before = next((one for one in conditions if one.get("type") == condition["type"]), None)

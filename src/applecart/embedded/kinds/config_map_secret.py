@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Container, Mapping
 
 import msgspec
 
@@ -17,7 +17,6 @@ ACCOUNT_ANNOTATION = "kubernetes.io/service-account.name"
 FROZEN_SAID = "field is immutable when `immutable` is set"
 # Secret types whose value must be a JSON object, by the key that holds it.
 _JSON_KEYS = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconfigjson": ".dockerconfigjson"}
-_Check = Callable[[Document, dict[str, "str | None"], list[FieldError]], None]
 
 
 class SecretStrategy(Strategy):
@@ -36,10 +35,7 @@ class SecretStrategy(Strategy):
         _check_keys(data, "data", errors)
         if sum(map(decoded_size_bytes, data.values())) > DATA_MAX_BYTES:
             errors.append(FieldError("TooLong", "data", f"may not be more than {DATA_MAX_BYTES} bytes"))
-        check = _TYPE_CHECKS.get(obj["type"])
-        if check is not None:
-            check(obj, data, errors)
-        return errors
+        return errors + _type_errors(obj, data)
 
     def validate_update(self, obj: Document, old: Document) -> list[FieldError]:
         errors: list[FieldError] = []
@@ -74,49 +70,27 @@ def decoded_size_bytes(value: str | None) -> int:
     return len(value) * 3 // 4 - value.endswith("=") - value.endswith("==")
 
 
-def text_size_bytes(value: str | None) -> int:
-    return size_bytes(value or "")
-
-
-def _check_token(obj: Document, data: dict[str, str | None], errors: list[FieldError]) -> None:
-    if not (obj["metadata"].get("annotations") or {}).get(ACCOUNT_ANNOTATION):
-        errors.append(required(f"metadata.annotations[{ACCOUNT_ANNOTATION}]"))
-
-
-def _check_json(obj: Document, data: dict[str, str | None], errors: list[FieldError]) -> None:
-    key = _JSON_KEYS[obj["type"]]
+def _type_errors(obj: Document, data: dict[str, str | None]) -> list[FieldError]:
+    """What a Secret of its type must hold."""
+    kind = obj["type"]
+    if kind == SERVICE_ACCOUNT_TOKEN and not (obj["metadata"].get("annotations") or {}).get(ACCOUNT_ANNOTATION):
+        return [required(f"metadata.annotations[{ACCOUNT_ANNOTATION}]")]
+    if kind == "kubernetes.io/basic-auth" and "username" not in data and "password" not in data:
+        return [required("data[username]"), required("data[password]")]
+    if kind == "kubernetes.io/ssh-auth" and not data.get("ssh-privatekey"):
+        return [required("data[ssh-privatekey]")]
+    if kind == "kubernetes.io/tls":
+        return [required(f"data[{key}]") for key in ("tls.crt", "tls.key") if key not in data]
+    if (key := _JSON_KEYS.get(kind)) is None:
+        return []
     if key not in data:
-        errors.append(required(f"data[{key}]"))
-        return
+        return [required(f"data[{key}]")]
     try:
         msgspec.json.decode(base64.b64decode(data[key] or ""), type=dict)
     except (msgspec.DecodeError, msgspec.ValidationError, binascii.Error, UnicodeDecodeError, RecursionError):
         # A real server adds the parser's words; ours would be others, and could quote the value.
-        errors.append(invalid(f"data[{key}]", "<secret contents redacted>", "not a JSON object"))
-
-
-def _check_basic(obj: Document, data: dict[str, str | None], errors: list[FieldError]) -> None:
-    if "username" not in data and "password" not in data:
-        errors += [required("data[username]"), required("data[password]")]
-
-
-def _check_ssh(obj: Document, data: dict[str, str | None], errors: list[FieldError]) -> None:
-    if not data.get("ssh-privatekey"):
-        errors.append(required("data[ssh-privatekey]"))
-
-
-def _check_tls(obj: Document, data: dict[str, str | None], errors: list[FieldError]) -> None:
-    errors += [required(f"data[{key}]") for key in ("tls.crt", "tls.key") if key not in data]
-
-
-_TYPE_CHECKS: dict[str, _Check] = {
-    SERVICE_ACCOUNT_TOKEN: _check_token,
-    "kubernetes.io/dockercfg": _check_json,
-    "kubernetes.io/dockerconfigjson": _check_json,
-    "kubernetes.io/basic-auth": _check_basic,
-    "kubernetes.io/ssh-auth": _check_ssh,
-    "kubernetes.io/tls": _check_tls,
-}
+        return [invalid(f"data[{key}]", "<secret contents redacted>", "not a JSON object")]
+    return []
 
 
 class ConfigMapStrategy(Strategy):
@@ -125,7 +99,7 @@ class ConfigMapStrategy(Strategy):
         data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
         _check_keys(data, "data", errors, taken=binary)
         _check_keys(binary, "binaryData", errors)
-        total_bytes = sum(map(text_size_bytes, data.values())) + sum(map(decoded_size_bytes, binary.values()))
+        total_bytes = sum(size_bytes(text or "") for text in data.values()) + sum(map(decoded_size_bytes, binary.values()))
         if total_bytes > DATA_MAX_BYTES:
             errors.append(FieldError("TooLong", "[]", f"may not be more than {DATA_MAX_BYTES} bytes"))
         return errors

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from applecart.api.meta import LabelSelector, Resource, stamp
-from applecart.embedded.field_errors import FieldError, invalid, not_supported
-from applecart.embedded.kinds.conditions import with_condition
-from applecart.embedded.kinds.names import NEGATIVE, validate_label_selector
+from applecart.embedded.field_errors import FieldError, invalid
+from applecart.embedded.kinds.conditions import is_true, with_condition
+from applecart.embedded.kinds.names import NEGATIVE, validate_choice, validate_label_selector
 from applecart.embedded.kinds.strategy import Document, Strategy
 from applecart.embedded.refusals import Refusal, bad_request, forbidden
 
@@ -64,9 +64,8 @@ class DisruptionBudgetStrategy(Strategy):
             if value is not None:
                 _validate_share(value, f"spec.{name}", errors)
         validate_label_selector(spec.get("selector"), "spec.selector", errors)
-        policy = spec.get("unhealthyPodEvictionPolicy")
-        if policy is not None and policy not in _POLICIES:
-            errors.append(not_supported("spec.unhealthyPodEvictionPolicy", policy, _POLICIES))
+        if (policy := spec.get("unhealthyPodEvictionPolicy")) is not None:
+            validate_choice(policy, "spec.unhealthyPodEvictionPolicy", _POLICIES, errors)
         return errors
 
     def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
@@ -119,7 +118,7 @@ def charged_budget(pod: Document, budgets: Iterable[Document], now: datetime) ->
         return None
     budget = guarding[0]
     status = budget.get("status") or {}
-    if not _is_ready(pod):
+    if not is_true(pod, "Ready"):
         healthy, desired = status.get("currentHealthy") or 0, status.get("desiredHealthy") or 0
         if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow" or healthy >= desired > 0:
             return None
@@ -128,7 +127,9 @@ def charged_budget(pod: Document, budgets: Iterable[Document], now: datetime) ->
     disrupted = {**(status.get("disruptedPods") or {}), pod["metadata"]["name"]: stamp(now)}
     charged: Document = {**status, "disruptionsAllowed": left, "disruptedPods": disrupted}
     if left == 0:
-        charged["conditions"] = _with_no_more_allowed(status, now)
+        seen = {"observedGeneration": status.get("observedGeneration") or 0}
+        none = {"type": ALLOWED, "status": "False", **seen, "reason": "InsufficientPods", "message": ""}
+        charged["conditions"] = with_condition(status.get("conditions") or [], none, now)
     return {**budget, "status": charged}
 
 
@@ -136,11 +137,6 @@ def _guards(budget: Document, pod: Document) -> bool:
     """An empty selector chooses every Pod of the namespace, none at all chooses none."""
     selector = budget["spec"].get("selector")
     return selector is not None and msgspec.convert(selector, LabelSelector).selects(pod["metadata"].get("labels") or {})
-
-
-def _is_ready(pod: Document) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
 
 
 def _refuse_overdrawn(budget: Document, status: Document) -> None:
@@ -177,12 +173,6 @@ def _too_many(cause: str, retry_after_s: int = 0) -> Refusal:
         headers["Retry-After"] = str(retry_after_s)
     text = "Cannot evict pod as it would violate the pod's disruption budget."
     return Refusal(429, "TooManyRequests", text, details, headers=headers)
-
-
-def _with_no_more_allowed(status: Document, now: datetime) -> list[Document]:
-    generation = status.get("observedGeneration") or 0
-    new = {"type": ALLOWED, "status": "False", "observedGeneration": generation, "reason": "InsufficientPods", "message": ""}
-    return with_condition(status.get("conditions") or [], new, now)
 
 
 def mark_evicted(pod: Document, now: datetime) -> Document:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from applecart.embedded.field_errors import FieldError, forbidden, invalid, required
+from applecart.embedded.field_errors import FieldError, forbidden, invalid, not_supported, required
 from applecart.embedded.remembered import remembered
 
 LABEL_MAX_BYTES = 63  # of one DNS label, of a label's value and of the name part of its key
@@ -288,6 +288,19 @@ def family_of(text: str) -> int:
         return ipaddress.ip_address(text).version
     except ValueError:
         return 0
+
+
+def validate_port(port: Any, at: str, errors: list[FieldError]) -> None:
+    """A number, or the name of a port of a container."""
+    if isinstance(port, str):
+        errors += [invalid(at, port, problem) for problem in port_name_problems(port)]
+    elif not isinstance(port, int) or not 0 < port < 65536:
+        errors.append(invalid(at, port, PORT_SAID))
+
+
+def validate_choice(word: Any, at: str, choices: tuple[str, ...], errors: list[FieldError]) -> None:
+    if word not in choices:
+        errors.append(not_supported(at, word, choices))
 
 
 def validate_ip(text: str, at: str, errors: list[FieldError]) -> None:

@@ -87,7 +87,8 @@ class PodStrategy(Strategy):
 
     def warnings(self, obj: Document) -> list[str]:
         spec = obj.get("spec") or {}
-        warnings = _name_warnings((obj.get("metadata") or {}).get("name") or "")
+        problems = label_problems((obj.get("metadata") or {}).get("name") or "")
+        warnings = [f"metadata.name: {HOSTNAME_ADVICE}: [{' '.join(problems)}]"] if problems else []
         for label in spec.get("nodeSelector") or ():
             if label in DEPRECATED_LABELS:
                 warnings.append(f"spec.nodeSelector[{label}]: {DEPRECATED_LABELS[label]}")
@@ -140,11 +141,6 @@ def _keep_observed(conditions: Any, old: Any) -> None:
         generation = before.pop(0) if before else 0
         if not condition.get("observedGeneration") and generation:
             condition["observedGeneration"] = generation
-
-
-def _name_warnings(name: str) -> list[str]:
-    problems = label_problems(name)
-    return [f"metadata.name: {HOSTNAME_ADVICE}: [{' '.join(problems)}]"] if problems else []
 
 
 def _repeated(values: list[str], path: str, member: str) -> list[str]:

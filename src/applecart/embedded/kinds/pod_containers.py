@@ -16,7 +16,9 @@ from applecart.embedded.kinds.names import (
     label_problems,
     port_name_problems,
     subdomain_problems,
+    validate_choice,
     validate_name,
+    validate_port,
 )
 from applecart.embedded.kinds.pod_volumes import (
     ENV_FIELDS,
@@ -98,19 +100,20 @@ def _validate_container(container: dict[str, Any], volumes: set[str], at: str, e
     validate_name(container.get("name") or "", f"{at}.name", label_problems, errors)
     if not container.get("image"):
         errors.append(required(f"{at}.image"))
-    policy = container.get("terminationMessagePolicy")
-    if policy not in _MESSAGE_POLICIES:
-        errors.append(not_supported(f"{at}.terminationMessagePolicy", policy, _MESSAGE_POLICIES))
+    message_policy = container.get("terminationMessagePolicy")
+    validate_choice(message_policy, f"{at}.terminationMessagePolicy", _MESSAGE_POLICIES, errors)
     if container.get("ports"):
         _validate_ports(container["ports"], f"{at}.ports", errors)
     if container.get("env"):
-        _validate_env(container["env"], f"{at}.env", errors)
+        for index, variable in enumerate(container["env"]):
+            here = f"{at}.env[{index}]"
+            validate_name(variable.get("name") or "", f"{here}.name", env_name_problems, errors)
+            if (source := variable.get("valueFrom")) is not None:
+                _validate_value_from(source, variable.get("value") or "", f"{here}.valueFrom", errors)
     if container.get("envFrom"):
         _validate_env_from(container["envFrom"], f"{at}.envFrom", errors)
     validate_mounts(container, volumes, f"{at}.volumeMounts", errors)
-    pull_policy = container.get("imagePullPolicy")
-    if pull_policy not in _PULL_POLICIES:
-        errors.append(not_supported(f"{at}.imagePullPolicy", pull_policy, _PULL_POLICIES))
+    validate_choice(container.get("imagePullPolicy"), f"{at}.imagePullPolicy", _PULL_POLICIES, errors)
     validate_requirements(container.get("resources"), f"{at}.resources", errors)
     if container.get("securityContext"):
         validate_security_context(container["securityContext"], f"{at}.securityContext", errors)
@@ -155,14 +158,6 @@ def _validate_host_ports(containers: list[dict[str, Any]], path: str, errors: li
             taken.add(place)
 
 
-def _validate_env(variables: list[dict[str, Any]], path: str, errors: list[FieldError]) -> None:
-    for index, variable in enumerate(variables):
-        validate_name(variable.get("name") or "", f"{path}[{index}].name", env_name_problems, errors)
-        source = variable.get("valueFrom")
-        if source is not None:
-            _validate_value_from(source, variable.get("value") or "", f"{path}[{index}].valueFrom", errors)
-
-
 def _validate_value_from(source: dict[str, Any], value: str, at: str, errors: list[FieldError]) -> None:
     said = [name for name in _ENV_SOURCES if source.get(name) is not None]
     if "fieldRef" in said:
@@ -171,7 +166,9 @@ def _validate_value_from(source: dict[str, Any], value: str, at: str, errors: li
         validate_resource_field_ref(source["resourceFieldRef"], f"{at}.resourceFieldRef", errors, is_volume=False)
     for name in ("configMapKeyRef", "secretKeyRef"):
         if name in said:
-            _validate_key_ref(source[name], f"{at}.{name}", errors)
+            ref = source[name].get("name") or ""
+            errors += [invalid(f"{at}.{name}.name", ref, problem) for problem in subdomain_problems(ref)]
+            validate_name(source[name].get("key") or "", f"{at}.{name}.key", config_key_problems, errors)
     if not said:
         text = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
         errors.append(invalid(at, "", text))
@@ -179,12 +176,6 @@ def _validate_value_from(source: dict[str, Any], value: str, at: str, errors: li
         errors.append(invalid(at, "", "may not be specified when `value` is not empty"))
     elif len(said) > 1:
         errors.append(invalid(at, "", "may not have more than one field specified at a time"))
-
-
-def _validate_key_ref(ref: dict[str, Any], at: str, errors: list[FieldError]) -> None:
-    name = ref.get("name") or ""
-    errors += [invalid(f"{at}.name", name, problem) for problem in subdomain_problems(name)]
-    validate_name(ref.get("key") or "", f"{at}.key", config_key_problems, errors)
 
 
 def _validate_env_from(sources: list[dict[str, Any]], path: str, errors: list[FieldError]) -> None:
@@ -263,35 +254,23 @@ def _validate_handler(handler: dict[str, Any], spec: dict[str, Any], at: str, er
     elif first == "httpGet":
         _validate_http(action, here, errors)
     elif first == "sleep":
-        _validate_sleep(action.get("seconds") or 0, spec.get("terminationGracePeriodSeconds"), here, errors)
+        seconds, grace_s = action.get("seconds") or 0, spec.get("terminationGracePeriodSeconds")
+        if grace_s is not None and not 0 <= seconds <= grace_s:
+            text = f"must be non-negative and less than terminationGracePeriodSeconds ({grace_s})"
+            errors.append(invalid(here, seconds, text))
     else:
-        _validate_probe_port(action.get("port", 0), f"{here}.port", errors)
+        validate_port(action.get("port", 0), f"{here}.port", errors)
     errors += [forbidden(f"{at}.{name}", "may not specify more than 1 handler type") for name in said[1:]]
 
 
 def _validate_http(action: dict[str, Any], at: str, errors: list[FieldError]) -> None:
     if not action.get("path"):
         errors.append(required(f"{at}.path"))
-    _validate_probe_port(action.get("port", 0), f"{at}.port", errors)
-    if action.get("scheme") not in _SCHEMES:
-        errors.append(not_supported(f"{at}.scheme", action.get("scheme"), _SCHEMES))
+    validate_port(action.get("port", 0), f"{at}.port", errors)
+    validate_choice(action.get("scheme"), f"{at}.scheme", _SCHEMES, errors)
     for header in action.get("httpHeaders") or ():
         name = header.get("name") or ""
         errors += [invalid(f"{at}.httpHeaders", name, problem) for problem in header_name_problems(name)]
-
-
-def _validate_sleep(seconds: int, grace_s: int | None, at: str, errors: list[FieldError]) -> None:
-    if grace_s is not None and not 0 <= seconds <= grace_s:
-        text = f"must be non-negative and less than terminationGracePeriodSeconds ({grace_s})"
-        errors.append(invalid(at, seconds, text))
-
-
-def _validate_probe_port(port: Any, at: str, errors: list[FieldError]) -> None:
-    """A number, or the name of a port of the container."""
-    if isinstance(port, str):
-        errors += [invalid(at, port, problem) for problem in port_name_problems(port)]
-    elif not isinstance(port, int) or not 0 < port < 65536:
-        errors.append(invalid(at, port, PORT_SAID))
 
 
 def validate_pod_security_context(context: dict[str, Any], spec: dict[str, Any], errors: list[FieldError]) -> None:
@@ -303,9 +282,8 @@ def validate_pod_security_context(context: dict[str, Any], spec: dict[str, Any],
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         text = "ShareProcessNamespace and HostPID cannot both be enabled"
         errors.append(invalid(f"{at}.shareProcessNamespace", True, text))
-    change = context.get("fsGroupChangePolicy")
-    if change is not None and change not in _GROUP_CHANGES:
-        errors.append(not_supported(f"{at}.fsGroupChangePolicy", change, _GROUP_CHANGES))
+    if (change := context.get("fsGroupChangePolicy")) is not None:
+        validate_choice(change, f"{at}.fsGroupChangePolicy", _GROUP_CHANGES, errors)
     _validate_seccomp(context.get("seccompProfile"), f"{at}.seccompProfile", errors)
 
 

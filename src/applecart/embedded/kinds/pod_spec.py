@@ -14,6 +14,7 @@ from applecart.embedded.kinds.names import (
     label_value_problems,
     qualified_name_problems,
     subdomain_problems,
+    validate_choice,
     validate_ip,
     validate_label_selector,
     validate_labels,
@@ -37,7 +38,7 @@ SEARCH_LIST_MAX_BYTES = 2048
 DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
-_PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
+PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 _OPERATING_SYSTEMS = ("linux", "windows")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 WEIGHT_SAID = "must be in the range 1-100"
@@ -96,10 +97,8 @@ def _validate_policies(spec: dict[str, Any], errors: list[FieldError]) -> None:
                     at = f"spec.containers[{index}].ports[{number}].hostPort"
                     text = "must match `containerPort` when `hostNetwork` is true"
                     errors.append(invalid(at, port.get("hostPort") or 0, text))
-    if spec["restartPolicy"] not in _RESTART_POLICIES:
-        errors.append(not_supported("spec.restartPolicy", spec["restartPolicy"], _RESTART_POLICIES))
-    if spec["dnsPolicy"] not in _DNS_POLICIES:
-        errors.append(not_supported("spec.dnsPolicy", spec["dnsPolicy"], _DNS_POLICIES))
+    validate_choice(spec["restartPolicy"], "spec.restartPolicy", _RESTART_POLICIES, errors)
+    validate_choice(spec["dnsPolicy"], "spec.dnsPolicy", _DNS_POLICIES, errors)
 
 
 def _validate_placement(spec: dict[str, Any], errors: list[FieldError]) -> None:
@@ -115,7 +114,13 @@ def _validate_placement(spec: dict[str, Any], errors: list[FieldError]) -> None:
         at = f"spec.readinessGates[{index}].conditionType"
         errors += [invalid(at, kind, problem) for problem in qualified_name_problems(kind)]
     if spec.get("schedulingGates"):
-        validate_gates(spec["schedulingGates"], errors)
+        seen: set[str] = set()
+        for index, gate in enumerate(spec["schedulingGates"]):
+            at, name = f"spec.schedulingGates[{index}]", gate.get("name") or ""
+            errors += [invalid(at, name, problem) for problem in qualified_name_problems(name)]
+            if name in seen:
+                errors.append(duplicate(at, name))
+            seen.add(name)
     if spec.get("topologySpreadConstraints"):
         validate_spreading(spec["topologySpreadConstraints"], errors)
 
@@ -147,9 +152,8 @@ def _validate_rest(spec: dict[str, Any], errors: list[FieldError]) -> None:
         value = spec.get(name)
         if value or (value is not None and name == "runtimeClassName"):
             errors += [invalid(f"spec.{name}", value, problem) for problem in subdomain_problems(value)]
-    policy = spec.get("preemptionPolicy")
-    if policy is not None and policy not in _PREEMPTION_POLICIES:
-        errors.append(not_supported("spec.preemptionPolicy", policy, _PREEMPTION_POLICIES))
+    if (policy := spec.get("preemptionPolicy")) is not None:
+        validate_choice(policy, "spec.preemptionPolicy", PREEMPTION_POLICIES, errors)
     if spec.get("overhead"):
         validate_requirements({"limits": spec["overhead"]}, "spec.overhead", errors)
     system = spec.get("os")
@@ -209,23 +213,18 @@ def validate_tolerations(tolerations: list[dict[str, Any]], errors: list[FieldEr
         if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
             text = "effect must be 'NoExecute' when `tolerationSeconds` is set"
             errors.append(invalid(f"{at}.effect", effect, text))
-        _validate_operator(operator, value, at, errors)
+        if operator in ("Equal", ""):
+            if problems := label_value_problems(value):
+                errors.append(invalid(f"{at}.operator", value, ";".join(problems)))
+        elif operator == "Exists":
+            if value:
+                errors.append(invalid(f"{at}.operator", value, "value must be empty when `operator` is 'Exists'"))
+        elif operator in ("Lt", "Gt"):
+            errors.append(not_supported(f"{at}.operator", operator, ("Equal", "Exists", "Lt", "Gt")))
+        else:
+            errors.append(not_supported(f"{at}.operator", operator, ("Equal", "Exists")))
         if effect and effect not in EFFECTS:
             errors.append(not_supported(f"{at}.effect", effect, EFFECTS))
-
-
-def _validate_operator(operator: str, value: str, at: str, errors: list[FieldError]) -> None:
-    if operator in ("Equal", ""):
-        problems = label_value_problems(value)
-        if problems:
-            errors.append(invalid(f"{at}.operator", value, ";".join(problems)))
-    elif operator == "Exists":
-        if value:
-            errors.append(invalid(f"{at}.operator", value, "value must be empty when `operator` is 'Exists'"))
-    elif operator in ("Lt", "Gt"):
-        errors.append(not_supported(f"{at}.operator", operator, ("Equal", "Exists", "Lt", "Gt")))
-    else:
-        errors.append(not_supported(f"{at}.operator", operator, ("Equal", "Exists")))
 
 
 def validate_affinity(affinity: dict[str, Any], errors: list[FieldError]) -> None:
@@ -304,16 +303,6 @@ def _validate_weight(weight: int, at: str, errors: list[FieldError]) -> None:
         errors.append(invalid(at, weight, WEIGHT_SAID))
 
 
-def validate_gates(gates: list[dict[str, Any]], errors: list[FieldError]) -> None:
-    seen: set[str] = set()
-    for index, gate in enumerate(gates):
-        at, name = f"spec.schedulingGates[{index}]", gate.get("name") or ""
-        errors += [invalid(at, name, problem) for problem in qualified_name_problems(name)]
-        if name in seen:
-            errors.append(duplicate(at, name))
-        seen.add(name)
-
-
 def validate_spreading(constraints: list[dict[str, Any]], errors: list[FieldError]) -> None:
     said = [(one.get("topologyKey") or "", one.get("whenUnsatisfiable") or "") for one in constraints]
     for index, constraint in enumerate(constraints):
@@ -324,8 +313,7 @@ def validate_spreading(constraints: list[dict[str, Any]], errors: list[FieldErro
             errors.append(invalid(f"{at}.maxSkew", skew, "must be greater than zero"))
         if not key:
             errors.append(required(f"{at}.topologyKey", "can not be empty"))
-        if action not in _SCHEDULE_ACTIONS:
-            errors.append(not_supported(f"{at}.whenUnsatisfiable", action, _SCHEDULE_ACTIONS))
+        validate_choice(action, f"{at}.whenUnsatisfiable", _SCHEDULE_ACTIONS, errors)
         if (key, action) in said[index + 1 :]:
             errors.append(duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
         validate_label_selector(constraint.get("labelSelector"), f"{at}.labelSelector", errors)

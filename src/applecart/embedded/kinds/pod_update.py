@@ -13,7 +13,7 @@ from applecart.embedded.field_errors import FieldError, forbidden, invalid, requ
 from applecart.embedded.kinds.metadata import IMMUTABLE, NULL
 from applecart.embedded.kinds.names import IP_SAID, family_of, qualified_name_problems, subdomain_problems
 from applecart.embedded.kinds.pod_spec import DEADLINE_MAX_S, REQUIRED, validate_tolerations
-from applecart.embedded.kinds.strategy import Document
+from applecart.embedded.kinds.strategy import Document, keep
 
 FIXED_SAID = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
@@ -39,7 +39,8 @@ def validate_pod_update(pod: Document, old: Document) -> list[FieldError]:
         return errors
     fixed = _fixed_part(spec, was, errors)
     if fixed != was:
-        errors.append(forbidden("spec", f"{FIXED_SAID}\n{_difference(was, fixed)}"))
+        difference = "".join(list(difflib.unified_diff(_lines(was), _lines(fixed)))[2:])
+        errors.append(forbidden("spec", f"{FIXED_SAID}\n{difference}"))
     return errors
 
 
@@ -47,7 +48,7 @@ def _fixed_part(spec: dict[str, Any], was: dict[str, Any], errors: list[FieldErr
     """The new spec with everything that may differ set back."""
     fixed = dict(spec)
     for name in _FREE:
-        _set_back(fixed, was, name)
+        keep(fixed, was, name)
     for group in ("containers", "initContainers"):
         if spec.get(group):
             fixed[group] = [{**one, "image": before.get("image")} for one, before in zip(spec[group], was[group], strict=True)]
@@ -62,7 +63,7 @@ def _free_gated(fixed: dict[str, Any], was: dict[str, Any], errors: list[FieldEr
     if any(selector.get(key) != value for key, value in selected.items()):
         text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
         errors.append(invalid("spec.nodeSelector", selector or NULL, text))
-    _set_back(fixed, was, "nodeSelector")
+    keep(fixed, was, "nodeSelector")
     node = (fixed.get("affinity") or {}).get("nodeAffinity")
     node_was = (was.get("affinity") or {}).get("nodeAffinity")
     if node != node_was:
@@ -93,17 +94,6 @@ def _only_adds(term: dict[str, Any], was: dict[str, Any]) -> bool:
     if not any(before for _now, before in parts):
         return not any(now for now, _before in parts)
     return all(now[: len(before)] == before for now, before in parts)
-
-
-def _set_back(fixed: dict[str, Any], was: dict[str, Any], name: str) -> None:
-    if name in was:
-        fixed[name] = was[name]
-    else:
-        fixed.pop(name, None)
-
-
-def _difference(was: dict[str, Any], fixed: dict[str, Any]) -> str:
-    return "".join(list(difflib.unified_diff(_lines(was), _lines(fixed)))[2:])
 
 
 def _lines(spec: dict[str, Any]) -> list[str]:

@@ -9,7 +9,13 @@ from typing import Any
 
 from applecart.api.quantity import quantity_of
 from applecart.embedded.field_errors import FieldError, duplicate, forbidden, invalid, not_supported, required
-from applecart.embedded.kinds.names import annotation_key_problems, label_problems, qualified_name_problems, validate_name
+from applecart.embedded.kinds.names import (
+    annotation_key_problems,
+    label_problems,
+    qualified_name_problems,
+    validate_choice,
+    validate_name,
+)
 
 ENV_FIELDS = (
     "metadata.name",
@@ -128,7 +134,8 @@ def validate_volumes(volumes: list[dict[str, Any]], path: str, errors: list[Fiel
 def _validate_source(volume: dict[str, Any], at: str, errors: list[FieldError]) -> None:
     sources = [name for name, value in volume.items() if name != "name" and value is not None]
     if len(sources) > 1:
-        sources.sort(key=_order)
+        # The first source counts, the others are too many: a real server asks for them in this order.
+        sources.sort(key=lambda source: _SOURCES.index(source) if source in _SOURCES else len(_SOURCES))
     if not sources:
         errors.append(required(at, "must specify a volume type"))
     for extra in sources[1:]:
@@ -137,11 +144,6 @@ def _validate_source(volume: dict[str, Any], at: str, errors: list[FieldError]) 
         check = _CHECKS.get(source)
         if check is not None:
             check(volume[source], f"{at}.{source}", errors)
-
-
-def _order(source: str) -> int:
-    """The first source counts, the others are too many: a real server asks for them in this order."""
-    return _SOURCES.index(source) if source in _SOURCES else len(_SOURCES)
 
 
 def _empty_dir(source: dict[str, Any], at: str, errors: list[FieldError]) -> None:
@@ -156,9 +158,8 @@ def _host_path(source: dict[str, Any], at: str, errors: list[FieldError]) -> Non
         errors.append(required(f"{at}.path"))
         return
     _no_backsteps(path, f"{at}.path", errors)
-    kind = source.get("type")
-    if kind is not None and kind not in _HOST_PATH_TYPES:
-        errors.append(not_supported(f"{at}.type", kind, _HOST_PATH_TYPES))
+    if (kind := source.get("type")) is not None:
+        validate_choice(kind, f"{at}.type", _HOST_PATH_TYPES, errors)
 
 
 def _named(member: str) -> Check:
@@ -318,8 +319,7 @@ def _validate_mount_options(
     propagation = mount.get("mountPropagation")
     if propagation is not None:
         here = f"{path}.mountPropagation"
-        if propagation not in _PROPAGATIONS:
-            errors.append(not_supported(here, propagation, _PROPAGATIONS))
+        validate_choice(propagation, here, _PROPAGATIONS, errors)
         if propagation == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
             text = "Bidirectional mount propagation is available only to privileged containers"
             errors.append(forbidden(here, text))

@@ -13,6 +13,7 @@ from applecart.embedded.kinds.names import (
     path_segment_problems,
     size_bytes,
     subdomain_problems,
+    validate_choice,
     validate_label_selector,
     validate_name,
 )
@@ -119,10 +120,8 @@ class BindingStrategy(_NamedFreely):
         errors: list[FieldError] = []
         ref = obj["roleRef"]
         kinds = ("Role", "ClusterRole") if self.namespaced else ("ClusterRole",)
-        if ref["apiGroup"] != GROUP:
-            errors.append(not_supported("roleRef.apiGroup", ref["apiGroup"], (GROUP,)))
-        if ref["kind"] not in kinds:
-            errors.append(not_supported("roleRef.kind", ref["kind"], kinds))
+        validate_choice(ref["apiGroup"], "roleRef.apiGroup", (GROUP,), errors)
+        validate_choice(ref["kind"], "roleRef.kind", kinds, errors)
         validate_name(ref["name"], "roleRef.name", path_segment_problems, errors)
         for index, subject in enumerate(obj.get("subjects") or ()):
             _validate_subject(subject, self.namespaced, f"subjects[{index}]", errors)
@@ -154,13 +153,11 @@ def _validate_subject(subject: dict[str, Any], namespaced: bool, at: str, errors
     if kind == "ServiceAccount":
         if name:
             errors += [invalid(f"{at}.name", name, problem) for problem in subdomain_problems(name)]
-        if group:
-            errors.append(not_supported(f"{at}.apiGroup", group, ("",)))
+        validate_choice(group, f"{at}.apiGroup", ("",), errors)
         if not namespaced and not subject.get("namespace"):
             errors.append(required(f"{at}.namespace"))
     elif kind in ("User", "Group"):
-        if group != GROUP:
-            errors.append(not_supported(f"{at}.apiGroup", group, (GROUP,)))
+        validate_choice(group, f"{at}.apiGroup", (GROUP,), errors)
     else:
         errors.append(not_supported(f"{at}.kind", kind, _SUBJECT_KINDS))
 

@@ -5,8 +5,8 @@ Validation is light: ports, names and addresses. A Service without a `clusterIP`
 
 from typing import Any
 
-from applecart.embedded.field_errors import FieldError, duplicate, invalid, not_supported, required
-from applecart.embedded.kinds.names import PORT_SAID, PROTOCOLS, family_of, label_problems, port_name_problems, validate_labels
+from applecart.embedded.field_errors import FieldError, duplicate, invalid, required
+from applecart.embedded.kinds.names import PROTOCOLS, family_of, label_problems, validate_choice, validate_labels, validate_port
 from applecart.embedded.kinds.strategy import Document, Strategy
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -47,12 +47,10 @@ class ServiceStrategy(Strategy):
         ports = spec.get("ports") or []
         if not ports and spec["type"] != "ExternalName" and spec.get("clusterIP") != "None":
             errors.append(required("spec.ports"))
-        if spec["type"] not in _TYPES:
-            errors.append(not_supported("spec.type", spec["type"], _TYPES))
+        validate_choice(spec["type"], "spec.type", _TYPES, errors)
         _validate_ports(ports, errors)
         validate_labels(spec.get("selector"), "spec.selector", errors)
-        if spec["sessionAffinity"] not in _AFFINITIES:
-            errors.append(not_supported("spec.sessionAffinity", spec["sessionAffinity"], _AFFINITIES))
+        validate_choice(spec["sessionAffinity"], "spec.sessionAffinity", _AFFINITIES, errors)
         return errors
 
 
@@ -75,16 +73,6 @@ def _validate_ports(ports: list[dict[str, Any]], errors: list[FieldError]) -> No
             if name in names:
                 errors.append(duplicate(f"{at}.name", name))
             names.add(name)
-        _validate_port(port.get("port") or 0, f"{at}.port", errors)
-        if port["protocol"] not in PROTOCOLS:
-            errors.append(not_supported(f"{at}.protocol", port["protocol"], PROTOCOLS))
-        target = port["targetPort"]
-        if isinstance(target, str):
-            errors += [invalid(f"{at}.targetPort", target, problem) for problem in port_name_problems(target)]
-        else:
-            _validate_port(target, f"{at}.targetPort", errors)
-
-
-def _validate_port(number: int, at: str, errors: list[FieldError]) -> None:
-    if not 0 < number < 65536:
-        errors.append(invalid(at, number, PORT_SAID))
+        validate_port(port.get("port") or 0, f"{at}.port", errors)
+        validate_choice(port["protocol"], f"{at}.protocol", PROTOCOLS, errors)
+        validate_port(port["targetPort"], f"{at}.targetPort", errors)

@@ -14,7 +14,7 @@ import msgspec
 from applecart.api.finalizers import CUSTOM_RESOURCE_CLEANUP
 from applecart.api.meta import stamp
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, not_supported, required
-from applecart.embedded.kinds.conditions import with_condition
+from applecart.embedded.kinds.conditions import is_true, with_condition
 from applecart.embedded.kinds.names import label_1035_problems, subdomain_problems
 from applecart.embedded.kinds.strategy import Strategy, keep
 from applecart.embedded.refusals import bad_request
@@ -91,17 +91,7 @@ def status_with_names(crd: Document, taken: TakenNames, now: datetime) -> Docume
 
 def is_established(crd: Document) -> bool:
     """Whether objects of the kind may be written."""
-    return _is_true(crd, "Established")
-
-
-def has_its_names(crd: Document) -> bool:
-    """Whether it waits for no name that another one has."""
-    return _is_true(crd, "NamesAccepted")
-
-
-def _is_true(crd: Document, condition: str) -> bool:
-    conditions = (crd.get("status") or {}).get("conditions") or ()
-    return any(one.get("type") == condition and one.get("status") == "True" for one in conditions)
+    return is_true(crd, "Established")
 
 
 def stored_versions(crd: Document) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from applecart.api.meta import Key
+from applecart.embedded.kinds.conditions import is_true
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.refusals import Refusal
@@ -18,7 +19,6 @@ from applecart.embedded.schema.crd_strategy import (
     BUILT_IN,
     FINALIZER,
     IN_PROGRESS,
-    has_its_names,
     is_established,
     say_leaving,
     status_with_names,
@@ -52,7 +52,6 @@ class Definitions:
         self._leaving: set[str] = set()
         self._woken = asyncio.Event()
         core.store.on_commit(CRD_LABEL, self._committed)
-        core.store.on_commit(CRD_LABEL, self._definition_changed)
         for record in core.store.table(CRD_LABEL).records():
             definition = record.document()
             if definition["metadata"].get("deletionTimestamp"):
@@ -66,13 +65,15 @@ class Definitions:
         name = change.record.key.name
         registry, store = self._core.registry, self._core.store
         labels = {kind.storage.label for kind in registry.custom(name)}
+        definition = change.record.document()
         if change.op is Op.DELETED:
             registry.install(name, [])
             registry.leave(name, is_leaving=False)
             for label in labels:
                 store.table(label).close_watchers()
+            # A name that is free again goes to a definition that waits for it.
+            store.soon(self._offer_names, (definition.get("spec") or {}).get("group") or "")
             return
-        definition = change.record.document()
         if change.previous is None or _served(change.previous.value) != _served(change.record.value):
             install(registry, definition)
             for label in labels:
@@ -135,12 +136,6 @@ class Definitions:
         definition = viewed(self._core, self._kind, record) if record else {}
         return definition if FINALIZER in (definition.get("metadata", {}).get("finalizers") or ()) else None
 
-    def _definition_changed(self, change: Change) -> None:
-        """A name that is free again goes to a definition that waits for it."""
-        if change.op is Op.DELETED:
-            group = (change.record.document().get("spec") or {}).get("group") or ""
-            self._core.store.soon(self._offer_names, group)
-
     def _offer_names(self, group: str) -> None:
         core = self._core
         records = core.store.table(CRD_LABEL).records()
@@ -149,7 +144,8 @@ class Definitions:
         for place, record in enumerate(records):
             tip = find(core, self._kind, record.key)
             definition = viewed(core, self._kind, tip) if tip else {}
-            if not definition or definition["spec"].get("group") != group or (has_its_names(definition) and not is_builtin):
+            waits = is_builtin or not is_true(definition, "NamesAccepted")
+            if not definition or definition["spec"].get("group") != group or not waits:
                 continue
             taken = BUILT_IN if is_builtin else taken_names(others, group, record.key.name)
             status = status_with_names(definition, taken, core.clock.now())

@@ -19,7 +19,7 @@ from applecart.embedded.field_errors import FieldError
 from applecart.embedded.field_errors import invalid as invalid_field
 from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.metadata import unqualified_finalizers, validate_metadata, validate_metadata_update
-from applecart.embedded.kinds.strategy import Document
+from applecart.embedded.kinds.strategy import Document, keep
 from applecart.embedded.patching.managed_fields import same_but_times
 from applecart.embedded.patching.values import unchanged
 from applecart.embedded.refusals import Refusal, already_exists, bad_request, invalid, not_found, unmet_in_storage, was_modified
@@ -378,10 +378,7 @@ def _keep_what_the_server_decides(metadata: dict[str, Any], actual: dict[str, An
     for name in _KEPT:
         if name in _TOLD and metadata.get(name):
             continue  # whoever sends another one is told that it cannot be changed
-        if name in actual:
-            metadata[name] = actual[name]
-        else:
-            metadata.pop(name, None)
+        keep(metadata, actual, name)
     metadata["name"] = actual["name"]
     if "namespace" in actual:
         metadata["namespace"] = actual["namespace"]

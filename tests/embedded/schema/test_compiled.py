@@ -251,7 +251,8 @@ SHAPE = shape_of_schema(
                 }
             },
         }
-    )
+    ),
+    is_resource=True,
 )
 SPEC = SHAPE.child("spec")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from applecart.embedded.schema.budget import OF_AN_OBJECT, OverBudget, budget
-from applecart.embedded.schema.patterns import STEPS_OF_A_FAILURE, Pattern, compiled, found_in, is_found, problem_of
+from applecart.embedded.schema.patterns import STEPS_OF_A_FAILURE, Pattern, compiled, found_in, is_found
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_what_a_pattern_costs_is_paid_before_it_is_matched() -> None:
 
 def test_patterns_that_are_too_large_are_paid_for_as_well() -> None:
     with budget(10 * STEPS_OF_A_FAILURE) as left:
-        assert problem_of(r"\pL{900}").startswith("error parsing regexp: pattern too large")
+        assert Pattern(r"\pL{900}").problem.startswith("error parsing regexp: pattern too large")
         assert left[0] == 9 * STEPS_OF_A_FAILURE
 
 
@@ -83,7 +83,7 @@ def test_patterns_that_are_too_large_are_paid_for_as_well() -> None:
     ],
 )
 def test_what_re2_does_not_know_is_a_problem(pattern: str, problem: str) -> None:
-    assert problem_of(pattern) == problem
+    assert Pattern(pattern).problem == problem
     assert (Pattern(pattern).matches("aa(") is False) or not problem
 
 
@@ -102,4 +102,4 @@ def test_looking_for_everything_in_a_long_text_is_paid_for_by_the_look() -> None
 
 def test_a_text_that_is_no_unicode_matches_nothing_and_breaks_nothing() -> None:
     assert Pattern(r"\d").matches("\ud800") is False
-    assert problem_of("\ud800")
+    assert Pattern("\ud800").problem

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from applecart.embedded.refusals import Refusal
-from applecart.embedded.schema.scale import ScalePaths, read_scale, scale_paths, spec_errors, status_errors, write_scale
+from applecart.embedded.schema.scale import ScalePaths, read_scale, replica_errors, scale_paths, status_errors, write_scale
 from tests.embedded.schema.judged import refusal_of
 
 PATHS = ScalePaths(".spec.replicas", ".status.replicas", ".status.selector")
@@ -79,11 +79,11 @@ def test_replicas_that_are_no_number_are_a_bad_request(replicas: Any) -> None:
     ],
 )
 def test_bad_replicas_are_refused_in_the_words_of_the_real_server(spec: Any, text: str) -> None:
-    assert [str(error) for error in spec_errors({"spec": spec}, PATHS)] == [text]
+    assert [str(error) for error in replica_errors({"spec": spec}, PATHS.spec_replicas)] == [text]
 
 
 def test_absent_replicas_are_fine() -> None:
-    assert spec_errors({}, PATHS) == status_errors({"status": {"replicas": None}}, PATHS) == []
+    assert replica_errors({}, PATHS.spec_replicas) == status_errors({"status": {"replicas": None}}, PATHS) == []
 
 
 def test_a_selector_must_be_a_text() -> None:
@@ -112,6 +112,6 @@ VALUES = st.recursive(
 @given(st.dictionaries(st.sampled_from(["spec", "status", "metadata"]), VALUES), st.dictionaries(st.just("spec"), VALUES))
 def test_no_document_breaks_a_scale(obj: dict[str, Any], scale: dict[str, Any]) -> None:
     obj["metadata"] = {}
-    assert all(str(error) for error in [*spec_errors(obj, PATHS), *status_errors(obj, PATHS)])
+    assert all(str(error) for error in [*replica_errors(obj, PATHS.spec_replicas), *status_errors(obj, PATHS)])
     for call in (lambda: read_scale(obj, PATHS), lambda: write_scale(obj, scale, PATHS)):
         assert refusal_of(call) in (0, 400)

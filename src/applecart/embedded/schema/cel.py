@@ -87,7 +87,8 @@ class Expression:
             spend(STEPS_OF_A_CALL + size + rounds)
             growth = 1
             if self._facts.copies or self._facts.replacements or self._facts.spread:
-                characters = self._length + _characters_of([value, None if old is ABSENT else old])
+                read = _all_in([value, None if old is ABSENT else old])
+                characters = self._length + sum(len(one) if type(one) is str else 1 for one in read)
                 growth = self._facts.growth(size, characters)
                 spend(characters * growth // CHARACTERS_PER_STEP)
             if self._facts.readings:
@@ -142,7 +143,7 @@ def _compile(text: str, node: SchemaNode, head: str, *, is_root: bool) -> tuple[
 
 @lru_cache(maxsize=256)
 def _environment(self_type: str) -> cel.Env:
-    kind = _TYPES[self_type]() if self_type in _TYPES else _nested(self_type)
+    kind = _type_named(self_type)
     variables = {"self": kind, _OLD: kind, _OLD_VALUES: cel.Type.List(kind)}
     return cel.NewEnv(variables=variables, extensions=_EXTENSIONS)
 
@@ -160,11 +161,12 @@ _TYPES: dict[str, Callable[[], cel.Type]] = {
 }
 
 
-def _nested(name: str) -> cel.Type:
-    """`list:int`, `map:list:object`."""
+def _type_named(name: str) -> cel.Type:
+    """`int`, `list:int`, `map:list:object`."""
     outer, _, inner = name.partition(":")
-    kind = _TYPES[inner]() if inner in _TYPES else _nested(inner)
-    return cel.Type.List(kind) if outer == "list" else cel.Type.Map(cel.Type.STRING, kind)
+    if not inner:
+        return _TYPES[name]()
+    return cel.Type.List(_type_named(inner)) if outer == "list" else cel.Type.Map(cel.Type.STRING, _type_named(inner))
 
 
 def cel_type(node: SchemaNode) -> str:
@@ -238,10 +240,6 @@ def size_of(value: Any) -> tuple[int, int]:
         if type(one) is str and len(one) > longest:
             longest = len(one)
     return size, longest
-
-
-def _characters_of(value: Any) -> int:
-    return sum(len(one) if type(one) is str else 1 for one in _all_in(value))
 
 
 def _all_in(value: Any) -> Iterator[Any]:

@@ -77,7 +77,7 @@ def kubernetes_functions() -> list[cel.FunctionDecl]:
 
 
 def _add_lists(add: Callable[..., None], method: Callable[..., None]) -> None:
-    method("isSorted", _BOOL, [_LIST], _is_sorted)
+    method("isSorted", _BOOL, [_LIST], lambda values: all(not later < one for one, later in pairwise(values)))
     method("sum", _ANY, [_LIST], _sum)
     method("min", _ANY, [_LIST], lambda values: _pick(values, min))
     method("max", _ANY, [_LIST], lambda values: _pick(values, max))
@@ -189,10 +189,6 @@ def _part(value: Tagged, kind: str, name: str) -> Any:
     if value.get("kind") != kind:
         raise ValueError("no such overload")
     return value[name]
-
-
-def _is_sorted(values: list[Any]) -> bool:
-    return all(not later < one for one, later in pairwise(values))
 
 
 def _sum(values: list[Any]) -> Any:

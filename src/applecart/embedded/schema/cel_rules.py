@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from applecart.embedded.field_errors import FieldError
 from applecart.embedded.schema.cel import ABSENT, DoesNotCompile, EvaluationFailed, Expression, OutOfBudget, size_of
 from applecart.embedded.schema.checking import UNRELATED, old_items, same
-from applecart.embedded.schema.schema_node import BadPath, SchemaNode, follow
+from applecart.embedded.schema.schema_node import BadPath, SchemaNode, follow, text_of
 
 MAX_MESSAGE_BYTES = 5 * 1024  # of what a messageExpression gives
 _BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
@@ -35,19 +35,19 @@ class Rule:
     """One rule at one place. `problem` and `message_problem` say why it does not compile."""
 
     def __init__(self, entry: dict[str, Any], node: SchemaNode, *, is_root: bool) -> None:
-        self._source = _text(entry, "rule")
-        self._message = _text(entry, "message").strip()
-        self._reason = _text(entry, "reason")
+        self._source = text_of(entry, "rule")
+        self._message = text_of(entry, "message").strip()
+        self._reason = text_of(entry, "reason")
         self._is_scalar = node.type not in ("object", "array")
         self._type = node.type
         self.has_optional_old = entry.get("optionalOldSelf") is True
         self.problem = self.message_problem = ""
         self._expression = self._compiled(self._source, node, "bool", is_root)
         self._message_expression: Expression | None = None
-        if self._expression and (source := _text(entry, "messageExpression")):
+        if self._expression and (source := text_of(entry, "messageExpression")):
             self._message_expression = self._compiled(source, node, "string", is_root)
         self._field_path = ""
-        if path := _text(entry, "fieldPath"):
+        if path := text_of(entry, "fieldPath"):
             with suppress(BadPath):  # refused when it was installed
                 self._field_path = follow(path, node)[0]
 
@@ -175,13 +175,8 @@ def _compiled_rules(node: SchemaNode, *, is_root: bool) -> Iterator[tuple[Schema
     if not node.has_rules:
         return
     if node.rules:
-        compiled = [Rule(entry, node, is_root=is_root) for entry in node.rules if _text(entry, "rule").strip()]
+        compiled = [Rule(entry, node, is_root=is_root) for entry in node.rules if text_of(entry, "rule").strip()]
         yield node, compiled
     for child in (*node.properties.values(), node.additional, node.items):
         if child is not None:
             yield from _compiled_rules(child, is_root=False)
-
-
-def _text(entry: dict[str, Any], name: str) -> str:
-    value = entry.get(name)
-    return value if isinstance(value, str) else ""

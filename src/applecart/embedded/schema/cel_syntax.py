@@ -6,13 +6,13 @@ through the schema, so that a rule with a misspelt field is refused when a defin
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from math import log2
 from typing import Any
 
 from applecart.embedded.schema.schema_node import SchemaNode
+from applecart.embedded.structure.protobuf import members
 
 TEMPORAL = frozenset({"datetime", "date", "duration"})
 _RESERVED = frozenset(
@@ -117,8 +117,7 @@ class _Walk:
                         self.visit(_message(value), scope, loops)
             elif number == 9:
                 node = self._comprehension(_message(content), scope, loops)
-        if node is not None and not is_compared and node.format.replace("-", "") in TEMPORAL and node.type == "string":
-            self.facts.has_unread_time = True
+        self.facts.has_unread_time |= not is_compared and _is_temporal(node)
         return node
 
     def _select(self, identity: int, select: Fields, scope: dict[str, SchemaNode | None], loops: int) -> SchemaNode | None:
@@ -168,19 +167,14 @@ class _Walk:
             self.facts.replacements.append(_replacement(arguments))
         is_comparison = function in ("_==_", "_!=_")
         nodes = [self.visit(one, scope, loops, is_compared=is_comparison) for one in arguments]
-        if is_comparison:
-            self._check_comparison(nodes)
+        if is_comparison:  # two texts of instants compare as they should; one of them and a computed instant do not
+            temporal = [_is_temporal(node) for node in nodes]
+            self.facts.has_unread_time |= any(temporal) and not all(temporal)
         if function == "_[_]" and nodes and nodes[0] is not None:
             return nodes[0].items if nodes[0].type == "array" else nodes[0].additional
         if function == "_?_:_" and len(nodes) == 3:
             return nodes[1]
         return None
-
-    def _check_comparison(self, nodes: list[SchemaNode | None]) -> None:
-        """Two texts of instants compare as they should; one of them and a computed instant do not."""
-        temporal = [node is not None and node.format.replace("-", "") in TEMPORAL and node.type == "string" for node in nodes]
-        if any(temporal) and not all(temporal):
-            self.facts.has_unread_time = True
 
     def _comprehension(self, loop: Fields, scope: dict[str, SchemaNode | None], loops: int) -> SchemaNode | None:
         self.facts.scopes += 1
@@ -204,6 +198,10 @@ class _Walk:
         return self.visit(_message(_last(loop, 7)), inner, loops)
 
 
+def _is_temporal(node: SchemaNode | None) -> bool:
+    return node is not None and node.format.replace("-", "") in TEMPORAL and node.type == "string"
+
+
 def _is_collected(left: Fields) -> bool:
     """Whether this is the list that `map` and `filter` make: one more element each round."""
     return _text(_last(_message(_last(left, 4)), 1)).startswith("@")
@@ -219,37 +217,7 @@ def _replacement(arguments: list[Fields]) -> int:
 
 
 def _message(data: Any) -> Fields:
-    return list(_fields(data)) if isinstance(data, memoryview) else []
-
-
-def _fields(data: memoryview) -> Iterator[tuple[int, Any]]:
-    """The fields of a protobuf message, undecoded."""
-    at, end = 0, len(data)
-    while at < end:
-        tag, at = _varint(data, at)
-        wire = tag & 7
-        if wire == 0:
-            value, at = _varint(data, at)
-            yield tag >> 3, value
-        elif wire == 2:
-            size, at = _varint(data, at)
-            yield tag >> 3, data[at : at + size]
-            at += size
-        else:
-            size = 8 if wire == 1 else 4
-            yield tag >> 3, None
-            at += size
-
-
-def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
+    return [(number, value) for number, _, value in members(data, "CheckedExpr")] if isinstance(data, memoryview) else []
 
 
 def _last(fields: Fields, number: int, default: Any = b"") -> Any:

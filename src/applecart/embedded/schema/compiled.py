@@ -17,7 +17,7 @@ from applecart.embedded.schema.extensions import duplicate_errors, embedded_erro
 from applecart.embedded.schema.normalizing import fill_defaults, prune
 from applecart.embedded.schema.schema_node import Schema, SchemaNode, fresh
 from applecart.embedded.shape import SCALAR, UNTYPED, ListType, Shape
-from applecart.embedded.structure.types import shape_of_metadata
+from applecart.embedded.structure.types import OBJECT_META, struct_shape
 
 if TYPE_CHECKING:
     from applecart.embedded.schema.cel_rules import Rules
@@ -38,7 +38,7 @@ class CompiledSchema:
     def __init__(self, schema: Schema) -> None:
         self.root = SchemaNode(schema)
         self._rules = rules_of(self.root)
-        self.shape = shape_of_schema(self.root)
+        self.shape = shape_of_schema(self.root, is_resource=True)
 
     def prune(self, document: Document) -> list[str]:
         """Removes what the schema does not know; returns the paths."""
@@ -113,12 +113,7 @@ def rules_of(root: SchemaNode) -> "Rules | None":
     return Rules(root)
 
 
-def shape_of_schema(root: SchemaNode) -> Shape:
-    """The shape of whole objects of a schema."""
-    return _shape(root, is_resource=True)
-
-
-def _shape(node: SchemaNode | None, *, is_resource: bool = False) -> Shape:
+def shape_of_schema(node: SchemaNode | None, *, is_resource: bool = False) -> Shape:
     if node is None:
         return UNTYPED
     is_resource = is_resource or node.is_embedded
@@ -127,11 +122,11 @@ def _shape(node: SchemaNode | None, *, is_resource: bool = False) -> Shape:
     if node.type == "object":
         is_atomic = node.map_type == "atomic"
         if node.additional is not None:
-            return Shape("map", element=_shape(node.additional), is_atomic=is_atomic)
+            return Shape("map", element=shape_of_schema(node.additional), is_atomic=is_atomic)
         if node.properties or is_resource:
-            fields = {name: _shape(child) for name, child in node.properties.items()}
+            fields = {name: shape_of_schema(child) for name, child in node.properties.items()}
             if is_resource:
-                fields |= {"apiVersion": SCALAR, "kind": SCALAR, "metadata": shape_of_metadata()}
+                fields |= {"apiVersion": SCALAR, "kind": SCALAR, "metadata": struct_shape(OBJECT_META)}
             return Shape("struct", fields_of=lambda: fields, is_atomic=is_atomic)
         return Shape("map", element=UNTYPED, is_atomic=is_atomic)
     return SCALAR if node.types else UNTYPED
@@ -143,4 +138,4 @@ def _list_shape(node: SchemaNode) -> Shape:
     keys = node.list_keys if list_type == "map" else ()
     defaults = node.items.defaults if node.items is not None else {}
     key_defaults = {key: fresh(defaults[key]) for key in keys if key in defaults}
-    return Shape("list", element=_shape(node.items), list_type=list_type, list_keys=keys, key_defaults=key_defaults)
+    return Shape("list", element=shape_of_schema(node.items), list_type=list_type, list_keys=keys, key_defaults=key_defaults)

@@ -15,7 +15,7 @@ from applecart.embedded.field_errors import FieldError, quoted
 from applecart.embedded.kinds.kind import Kind, Subresource, View
 from applecart.embedded.kinds.strategy import Document, Strategy
 from applecart.embedded.schema.compiled import CompiledSchema
-from applecart.embedded.schema.scale import ScalePaths, scale_paths, spec_errors, status_errors
+from applecart.embedded.schema.scale import ScalePaths, found_at, replica_errors, scale_paths, status_errors
 from applecart.embedded.tables.printer_columns import table_of_columns
 
 SCALE = Subresource("scale", "Scale", group="autoscaling", version="v1")
@@ -54,7 +54,9 @@ class CustomStrategy(Strategy):
 
     def validate_with(self, found: list[FieldError], obj: Document, old: Document | None) -> list[FieldError]:
         """Together with the old object, whose flaws are forgiven; what its metadata lacks keeps rules from being asked."""
-        return self.schema.validate(obj, old, found=found, more=self._scale_errors(obj))
+        scale = self.scale
+        more = replica_errors(obj, scale.spec_replicas) + status_errors(obj, scale) if scale else []
+        return self.schema.validate(obj, old, found=found, more=more)
 
     def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
         more = status_errors(obj, self.scale) if self.scale else []
@@ -70,9 +72,6 @@ class CustomStrategy(Strategy):
 
     def fields(self, obj: Document) -> dict[str, str]:
         return {path: _text_at(obj, path) for path in self._selectable}
-
-    def _scale_errors(self, obj: Document) -> list[FieldError]:
-        return spec_errors(obj, self.scale) + status_errors(obj, self.scale) if self.scale else []
 
 
 def custom_kinds(crd: Document) -> list[Kind]:
@@ -176,9 +175,7 @@ def _deprecation(version: Document, resource: Resource) -> str:
 
 
 def _text_at(obj: Document, path: str) -> str:
-    value: Any = obj
-    for name in path.split("."):
-        value = value.get(name) if type(value) is dict else None
+    value = found_at(obj, path)
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -65,11 +65,6 @@ def compiled(text: str) -> Any:
     return program
 
 
-def problem_of(text: str) -> str:
-    """Why RE2 does not take a pattern; "" when it does."""
-    return Pattern(text).problem
-
-
 def is_found(program: Any, text: str) -> bool:
     try:
         encoded = text.encode()

@@ -44,12 +44,14 @@ def read_scale(obj: Document, paths: ScalePaths, *, is_written: bool = False) ->
     """The Scale of an object. Without wanted replicas there is none to be read (a real server says so with a 500), but one that
     may be written."""
     meta = obj.get("metadata") or {}
-    replicas = _whole(obj, paths.spec_replicas)
+    wanted = found_at(obj, paths.spec_replicas)
+    replicas = wanted if type(wanted) is int else None
     if replicas is None and not is_written:
         text = f"the spec replicas field {quoted(paths.spec_replicas)} does not exist"
         raise Refusal(400, "BadRequest", f"Internal error occurred: {text}", {"causes": [{"message": text}]})
-    status: Document = {"replicas": _whole(obj, paths.status_replicas) or 0}
-    if selector := _text(obj, paths.label_selector):
+    ready, selector = found_at(obj, paths.status_replicas), found_at(obj, paths.label_selector)
+    status: Document = {"replicas": ready if type(ready) is int else 0}
+    if selector and isinstance(selector, str):
         status["selector"] = selector
     return {
         "kind": "Scale",
@@ -78,12 +80,8 @@ def write_scale(obj: Document, scale: Document, paths: ScalePaths) -> None:
     place[last] = replicas
 
 
-def spec_errors(obj: Document, paths: ScalePaths) -> list[FieldError]:
-    return _replica_errors(obj, paths.spec_replicas)
-
-
 def status_errors(obj: Document, paths: ScalePaths) -> list[FieldError]:
-    found = _replica_errors(obj, paths.status_replicas)
+    found = replica_errors(obj, paths.status_replicas)
     if paths.label_selector:
         try:
             selector = _at(obj, paths.label_selector)
@@ -94,7 +92,7 @@ def status_errors(obj: Document, paths: ScalePaths) -> list[FieldError]:
     return found
 
 
-def _replica_errors(obj: Document, path: str) -> list[FieldError]:
+def replica_errors(obj: Document, path: str) -> list[FieldError]:
     try:
         value = _at(obj, path)
         if value is not None and type(value) is not int:
@@ -123,20 +121,12 @@ def _at(obj: Document, path: str) -> Any:
     return value
 
 
-def _whole(obj: Document, path: str) -> int | None:
+def found_at(obj: Document, path: str) -> Any:
+    """The value at a path; None where it does not lead to one."""
     try:
-        value = _at(obj, path)
+        return _at(obj, path) if path else None
     except TypeError:
         return None
-    return value if type(value) is int else None
-
-
-def _text(obj: Document, path: str) -> str:
-    try:
-        value = _at(obj, path) if path else None
-    except TypeError:
-        return ""
-    return value if isinstance(value, str) else ""
 
 
 def _accessor_error(path: str, value: Any, wanted: str) -> str:

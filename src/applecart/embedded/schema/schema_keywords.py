@@ -41,11 +41,6 @@ def keyword_errors(schema: Schema, path: str, *, compiles_rules: bool) -> list[F
     return found + rule_errors
 
 
-def default_errors(schema: Schema, path: str) -> list[FieldError]:
-    """Defaults that their own schema would refuse."""
-    return list(_of_defaults(SchemaNode(schema), schema, path, is_identity=False, is_resource=True))
-
-
 def _of_schema(schema: Schema, place: _Place, rule_errors: list[FieldError]) -> Iterator[FieldError]:
     found: list[FieldError] = []
     found += _of_support(schema, place)
@@ -242,16 +237,19 @@ def _as_shown(entry: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _of_defaults(node: SchemaNode, schema: Schema, path: str, *, is_identity: bool, is_resource: bool) -> Iterator[FieldError]:
+def default_errors(
+    node: SchemaNode, schema: Schema, path: str, *, is_identity: bool = False, is_resource: bool = True
+) -> Iterator[FieldError]:
+    """Defaults that their own schema would refuse."""
     if node.default is not None and not is_identity:
         yield from _of_default(node, fresh(node.default), f"{path}.default")
     is_resource = is_resource or node.is_embedded
     if node.items is not None:
-        yield from _of_defaults(node.items, schema["items"], f"{path}.items", is_identity=is_identity, is_resource=False)
+        yield from default_errors(node.items, schema["items"], f"{path}.items", is_identity=is_identity, is_resource=False)
     for name, child in node.properties.items():
         inner = is_identity or (is_resource and name in META_FIELDS)
         below = f"{path}.properties[{name}]"
-        yield from _of_defaults(child, schema["properties"][name], below, is_identity=inner, is_resource=False)
+        yield from default_errors(child, schema["properties"][name], below, is_identity=inner, is_resource=False)
 
 
 def _of_default(node: SchemaNode, value: Any, path: str) -> list[FieldError]:

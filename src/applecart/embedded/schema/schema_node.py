@@ -50,11 +50,11 @@ class SchemaNode:
         if isinstance(named, str) and named and not self.is_int_or_string:
             self.types = (named,)
         self.is_nullable = schema.get("nullable") is True
-        self.format = checked_format(self.types, _text(schema, "format"))
+        self.format = checked_format(self.types, text_of(schema, "format"))
         enum = schema.get("enum")
         self.enum: list[Any] = enum if isinstance(enum, list) else []
         self.enum_texts = frozenset(value for value in self.enum if type(value) is str)
-        pattern = _text(schema, "pattern")
+        pattern = text_of(schema, "pattern")
         self.pattern = Pattern(pattern) if pattern else None
         self.min_length, self.max_length = _whole(schema, "minLength"), _whole(schema, "maxLength")
         self.min_items, self.max_items = _whole(schema, "minItems"), _whole(schema, "maxItems")
@@ -87,9 +87,9 @@ class SchemaNode:
         self.has_alternatives = bool(self.all_of or self.any_of or self.one_of or self.no_match)
 
     def _read_extensions(self, schema: Schema) -> None:
-        self.list_type = _text(schema, "x-kubernetes-list-type")
+        self.list_type = text_of(schema, "x-kubernetes-list-type")
         self.list_keys = tuple(key for key in _list(schema, "x-kubernetes-list-map-keys") if isinstance(key, str))
-        self.map_type = _text(schema, "x-kubernetes-map-type")
+        self.map_type = text_of(schema, "x-kubernetes-map-type")
         self.preserves_unknown = schema.get("x-kubernetes-preserve-unknown-fields") is True
         self.is_embedded = schema.get("x-kubernetes-embedded-resource") is True
         default = schema.get("default")
@@ -146,7 +146,7 @@ def fresh(default: bytes) -> Any:
     return msgspec.json.decode(default)
 
 
-def _text(schema: Schema, keyword: str) -> str:
+def text_of(schema: Schema, keyword: str) -> str:
     value = schema.get(keyword)
     return value if isinstance(value, str) else ""
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from applecart.embedded.field_errors import FieldError, duplicate, forbidden, invalid, required
-from applecart.embedded.schema.patterns import problem_of
+from applecart.embedded.schema.patterns import Pattern
 from applecart.embedded.schema.schema_keywords import default_errors, keyword_errors
 from applecart.embedded.schema.schema_node import BadPath, SchemaNode, follow
 
@@ -66,7 +66,7 @@ def schema_part_errors(schema: Document, path: str, has_status: bool) -> list[Fi
         found.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
     has_item_lists = _has_item_lists(schema)
     structural = [] if has_item_lists else structural_errors(schema, path)
-    defaults = [] if structural or has_item_lists else default_errors(schema, path)
+    defaults = [] if structural or has_item_lists else list(default_errors(SchemaNode(schema), schema, path))
     found += structural or defaults
     return found + keyword_errors(schema, path, compiles_rules=not structural and not defaults and not has_item_lists)
 
@@ -226,7 +226,11 @@ def _of_place(schema: Schema, level: Level, path: str) -> Iterator[FieldError]:
             if is_set:
                 yield invalid(f"{path}.x-kubernetes-{keyword}", True, "must be false if x-kubernetes-int-or-string is true")
     yield from _of_alternatives(schema, level, path, skips_any_of=schema.get("anyOf") == _INT_OR_STRING)
-    yield from _of_type(kind, is_embedded, is_int_or_string or preserves, level, path)
+    if is_embedded and kind != "object":
+        reason = "must be object if x-kubernetes-embedded-resource is true"
+        yield invalid(f"{path}.type", kind, reason) if kind else required(f"{path}.type", reason)
+    elif not (kind or is_int_or_string or preserves):
+        yield required(f"{path}.type", _NO_TYPE[level])
     if is_embedded and additional is not None:
         yield forbidden(f"{path}.additionalProperties", "must not be used if x-kubernetes-embedded-resource is set")
     if level == "root" and kind and kind != "object":
@@ -235,14 +239,6 @@ def _of_place(schema: Schema, level: Level, path: str) -> Iterator[FieldError]:
     if is_embedded and not preserves and not properties:
         reason = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields"
         yield required(f"{path}.properties", reason)
-
-
-def _of_type(kind: str, is_embedded: bool, is_free: bool, level: Level, path: str) -> Iterator[FieldError]:
-    if is_embedded and kind != "object":
-        reason = "must be object if x-kubernetes-embedded-resource is true"
-        yield invalid(f"{path}.type", kind, reason) if kind else required(f"{path}.type", reason)
-    elif not kind and not is_free:
-        yield required(f"{path}.type", _NO_TYPE[level])
 
 
 def _of_identity(properties: Schema, level: Level, is_embedded: bool, path: str) -> Iterator[FieldError]:
@@ -264,17 +260,13 @@ def _of_identity(properties: Schema, level: Level, is_embedded: bool, path: str)
 
 
 def _of_alternatives(schema: Schema, level: Level, path: str, *, skips_any_of: bool) -> Iterator[FieldError]:
-    if not skips_any_of:
-        for index, inner in enumerate(schema.get("anyOf") or ()):
-            yield from _of_alternative(inner, level, f"{path}.anyOf[{index}]", skips_any_of=False)
-    for index, inner in enumerate(schema.get("allOf") or ()):
-        skips = index == 0 and inner.get("anyOf") == _INT_OR_STRING
-        yield from _of_alternative(inner, level, f"{path}.allOf[{index}]", skips_any_of=skips)
-    for index, inner in enumerate(schema.get("oneOf") or ()):
-        yield from _of_alternative(inner, level, f"{path}.oneOf[{index}]", skips_any_of=False)
+    for keyword in ("allOf", "oneOf") if skips_any_of else ("anyOf", "allOf", "oneOf"):
+        for index, inner in enumerate(schema.get(keyword) or ()):
+            skips = keyword == "allOf" and index == 0 and inner.get("anyOf") == _INT_OR_STRING
+            yield from _of_alternative(inner, level, f"{path}.{keyword}[{index}]", skips_any_of=skips)
     if schema.get("not") is not None:
         yield from _of_alternative(schema["not"], level, f"{path}.not", skips_any_of=False)
-    if (pattern := schema.get("pattern")) and (problem := problem_of(pattern)):
+    if (pattern := schema.get("pattern")) and (problem := Pattern(pattern).problem):
         yield invalid(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {problem}")
 
 

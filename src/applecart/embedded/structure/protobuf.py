@@ -9,7 +9,7 @@ Malformed, in the words of the generated Go code. Answers are never protobuf.
 import base64
 import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,6 +21,7 @@ from applecart.embedded.structure.types import Field, StructType, ValueType, str
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
+Data = TypeVar("Data", bytes, memoryview)
 _MAX_VARINT_BYTES = 10  # 64 bits, seven at a time
 
 
@@ -28,7 +29,7 @@ class Malformed(ValueError):
     """Bytes that are no message; the message is the server's."""
 
 
-def varint(data: bytes, at: int) -> tuple[int, int]:
+def varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
     """The number at a place, and the place after it."""
     value = 0
     for index in range(_MAX_VARINT_BYTES):
@@ -42,7 +43,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
     raise Malformed("proto: integer overflow")
 
 
-def members(data: bytes, message: str) -> Iterator[tuple[int, int, int | bytes]]:
+def members(data: Data, message: str) -> Iterator[tuple[int, int, int | Data]]:
     """Every field as number, wire type and value. `message` names the type in refusals."""
     at, size = 0, len(data)
     while at < size:
@@ -53,7 +54,7 @@ def members(data: bytes, message: str) -> Iterator[tuple[int, int, int | bytes]]
             raise Malformed(f"proto: {message}: wiretype end group for non-group")
         if number == 0:
             raise Malformed(f"proto: {message}: illegal tag {number} (wire type {tag})")
-        value: int | bytes
+        value: int | Data
         if wire_type == VARINT:
             value, at = (data[at], at + 1) if at < size and data[at] < 0x80 else varint(data, at)
         elif wire_type == BYTES:

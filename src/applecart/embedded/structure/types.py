@@ -28,7 +28,7 @@ _SCALARS: dict[str, Form] = {
     "uint8": "int",
     "float64": "float",
 }
-OBJECT_META = "meta/v1.ObjectMeta"
+OBJECT_META = "meta/v1.ObjectMeta"  # what every object has, custom ones too
 SPECIALS = frozenset(
     {
         "meta/v1.FieldsV1",
@@ -192,11 +192,11 @@ def all_structs() -> tuple[StructType, ...]:
 def shape_of(api_version: str, kind: str) -> Shape:
     """The shape of a kind; untyped for one that is not built in."""
     name = struct_name(api_version, kind)
-    return _struct_shape(name) if name else UNTYPED
+    return struct_shape(name) if name else UNTYPED
 
 
 @cache
-def _struct_shape(name: str) -> Shape:
+def struct_shape(name: str) -> Shape:
     type = struct_of(name)
 
     @cache
@@ -211,7 +211,7 @@ def _field_shape(field: Field) -> Shape:
     strategy = facts.get("patch", "").split(",")
     type = field.type
     if type.form == "struct":
-        shape = _struct_shape(type.name)
+        shape = struct_shape(type.name)
         return _as_field(shape, is_atomic=facts.get("atomic", shape.is_atomic), is_replaced="replace" in strategy)
     if type.form == "map":
         return Shape("map", element=_shape(type.element), is_atomic=facts.get("atomic", False))
@@ -234,17 +234,12 @@ def _shape(type: ValueType | None) -> Shape:
     if type is None:
         return UNTYPED
     if type.form == "struct":
-        return _struct_shape(type.name)
+        return struct_shape(type.name)
     if type.form in ("list", "map"):
         return Shape("list" if type.form == "list" else "map", element=_shape(type.element))
     if type.form == "special":
         return SCALAR if type.name in _SCALAR_SPECIALS else UNTYPED
     return SCALAR
-
-
-def shape_of_metadata() -> Shape:
-    """What every object has, custom ones too."""
-    return _struct_shape(OBJECT_META)
 
 
 def _as_field(shape: Shape, *, is_atomic: bool, is_replaced: bool) -> Shape:

@@ -36,18 +36,15 @@ class AgentLost(Unreachable, ConnectionError):
 
 
 def agent_unreachable(at: AgentAddress, error: BaseException) -> AgentUnreachable:
-    return AgentUnreachable(f"{_stage(error)}{_words(at, error)}")
-
-
-def _stage(error: BaseException) -> str:
-    return "tls: failed to verify certificate: " if isinstance(error, aiohttp.ClientConnectorCertificateError) else ""
+    return AgentUnreachable(_words(at, error))
 
 
 def _words(at: AgentAddress, error: BaseException) -> str:
     match error:
         case aiohttp.ClientConnectorCertificateError():
             why = getattr(error.certificate_error, "verify_message", "it cannot be read")
-            return f"x509: {why} (the agent at {at} must show a certificate of this cluster's authority for its address)"
+            wanted = f"(the agent at {at} must show a certificate of this cluster's authority for its address)"
+            return f"tls: failed to verify certificate: x509: {why} {wanted}"
         case aiohttp.ClientConnectorDNSError():
             return f"dial tcp: lookup {at.host}: no such host"
         case aiohttp.ClientConnectorError():

@@ -8,7 +8,7 @@ how its command ended: if the agent goes without a word, the word is said for it
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 from aiohttp import WSCloseCode, WSMessage, WSMsgType
@@ -34,14 +34,9 @@ def offered_protocols(headers: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in offered if name in PROTOCOLS))
 
 
-def status_frame(status: dict[str, Any]) -> bytes:
-    """How a remote command ends: a Status on the error channel."""
-    return bytes((ERROR,)) + msgspec.json.encode(status)
-
-
 def lost_frame(why: str) -> bytes:
-    """The end of a command of which nobody knows how it ended."""
-    return status_frame(
+    """The end of a command of which nobody knows how it ended: a Status on the error channel, as every end."""
+    return bytes((ERROR,)) + msgspec.json.encode(
         {
             "metadata": {},
             "status": "Failure",
@@ -72,15 +67,20 @@ class End(Protocol):
 
 async def pump(client: End, agent: End) -> None:
     """Returns when both sides are closed."""
-    ending = _Ending()
+    is_told = False  # by the agent, how the command ended
+
+    def note(channel: int) -> None:
+        nonlocal is_told
+        is_told |= channel == ERROR
+
     to_agent = asyncio.create_task(_copy(client, agent, FROM_CLIENT, lambda _: None))
-    to_client = asyncio.create_task(_copy(agent, client, FROM_AGENT, ending.note))
+    to_client = asyncio.create_task(_copy(agent, client, FROM_AGENT, note))
     try:
         await asyncio.wait((to_agent, to_client), return_when=asyncio.FIRST_COMPLETED)
         if client.close_code is None:  # it is there: what the agent said before it went is on its way
             await asyncio.wait((to_client,), timeout=LAST_WORDS_S)
             to_client.cancel()
-        if not ending.is_told:
+        if not is_told:
             with suppress(*_GONE, TimeoutError):
                 async with asyncio.timeout(LAST_WORDS_S):
                     await client.send_bytes(lost_frame(LOST))
@@ -92,15 +92,6 @@ async def pump(client: End, agent: End) -> None:
     for end in ends:
         if isinstance(end, Exception):
             raise end  # a bug of ours; both sides are closed, and one was told
-
-
-class _Ending:
-    """Whether the agent has said how the command ended."""
-
-    is_told = False
-
-    def note(self, channel: int) -> None:
-        self.is_told |= channel == ERROR
 
 
 async def _copy(source: End, sink: End, channels: frozenset[int], note: Callable[[int], None]) -> None:

@@ -91,7 +91,8 @@ async def open_stream(core: Core, agents: HttpAgents, user: User, raw: web.BaseR
     except AgentRefused as refused:
         if not is_websocket and NO_COMMON_PROTOCOL in refused.text:
             raise bad_request(ONLY_WEBSOCKET) from None
-        raise _relayed(refused) from None
+        # The agent's own code and text; kubectl shows the text.
+        raise Refusal(refused.status, "", refused.text or f"the node agent answered {refused.status}") from None
     except AgentUnreachable as unreachable:
         raise Refusal(500, "", f"error dialing backend: {unreachable}") from None
 
@@ -129,8 +130,3 @@ def _protocols(raw: web.BaseRequest) -> tuple[str, ...]:
     if not web.WebSocketResponse(protocols=protocols).can_prepare(raw).ok:
         raise bad_request("the WebSocket handshake is not one: its version, key or headers are wrong")
     return protocols
-
-
-def _relayed(refused: AgentRefused) -> Refusal:
-    """The agent's own code and text; kubectl shows the text."""
-    return Refusal(refused.status, "", refused.text or f"the node agent answered {refused.status}")

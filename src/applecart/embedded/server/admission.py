@@ -101,9 +101,7 @@ def _need_namespace(core: Core, kind: Kind, namespace: str, name: str) -> None:
     """Objects are only made in namespaces that exist and stay."""
     home = core.store.table(NAMESPACES).get(Key("", namespace))
     if home is None:
-        homes = core.registry.find("", "v1", NAMESPACES)
-        assert homes is not None
-        raise not_found(homes.resource, namespace)
+        raise not_found(core.registry.built_in("v1", NAMESPACES).resource, namespace)
     if b'"deletionTimestamp"' in home.value and "deletionTimestamp" in home.document()["metadata"]:
         why = f"unable to create new content in namespace {namespace} because it is being terminated"
         cause = {"reason": "NamespaceTerminating", "message": f"namespace {namespace} is being terminated"}

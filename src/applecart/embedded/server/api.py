@@ -184,8 +184,7 @@ class Api:
         if request.method != "POST" or asked.name:
             raise method_not_allowed()
         if asked.resource == "bindings":
-            pods = self.core.registry.find("", "v1", "pods")
-            assert pods is not None
+            pods = self.core.registry.built_in("v1", "pods")
             binding = read_virtual(request, "v1", "Binding", asked.namespace)
             key = Key(asked.namespace, str(binding["metadata"].get("name", "")))
             if (pod := find(self.core, pods, key)) is not None:

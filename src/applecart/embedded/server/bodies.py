@@ -16,16 +16,14 @@ from applecart.embedded.server.request import JSON, ApiRequest, invalid_options,
 from applecart.embedded.structure.conform import conform
 from applecart.embedded.structure.protobuf import decode_protobuf
 from applecart.embedded.structure.strict import duplicate_fields, strict_problems
-from applecart.embedded.structure.types import type_of
+from applecart.embedded.structure.types import struct_of, type_of
 
 BODY_LIMIT_BYTES = 3 << 20  # of a request, as on the real server
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 IsServed = Callable[[str, str], bool]  # whether a type (apiVersion, kind) is one of the served ones
 FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
-_any_object = type_of("meta.k8s.io/v1", "PartialObjectMetadata")
-assert _any_object is not None
-_ANY_OBJECT = _any_object
+_ANY_OBJECT = struct_of("meta/v1.PartialObjectMetadata")
 SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'  # part of a text that people search for
 
 
@@ -75,7 +73,8 @@ def _read_text(request: ApiRequest, kind: Kind, repeated: list[str]) -> Document
         if document is None and not kind.is_custom:
             document = {}  # as Go decodes null: an object in which nothing is set
         if not isinstance(document, dict):
-            raise bad_request(f"couldn't get version/kind; json parse error: {syntax.no_object(document)}")
+            why = f"json: cannot unmarshal {json_type(document)} into Go value of type {syntax.TYPE_META}"
+            raise bad_request(f"couldn't get version/kind; json parse error: {why}")
         for member in ("apiVersion", "kind"):
             if not isinstance(document.get(member) or "", str):
                 got = json_type(document[member])

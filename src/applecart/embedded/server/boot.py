@@ -5,14 +5,14 @@ roles allow. From then on roles that gather those of others follow them, and nod
 is done after readers see a write and before its writer hears of it, or right after; none waits.
 """
 
+from collections.abc import Callable
 from copy import deepcopy
 
 from applecart.api.meta import Key
 from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.bootstrap_policy import reconciled, wanted
-from applecart.embedded.auth.rbac import CLUSTER_ROLES
+from applecart.embedded.auth.rbac import CLUSTER_ROLES, GROUP
 from applecart.embedded.auth.roles import plan_aggregation
-from applecart.embedded.kinds.kind import Kind
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.field_owners import FieldManager, applied_to
@@ -56,7 +56,7 @@ def tell_unserved(core: Core) -> None:
 async def make_sure(core: Core) -> None:
     """Write what is missing; what people changed stays, as far as roles allow."""
     last: Submitted | None = None
-    namespaces = _kind(core, "", "v1", "namespaces")
+    namespaces = core.registry.built_in("v1", "namespaces")
     for name in NAMESPACES:
         if find(core, namespaces, Key("", name)) is None:
             document: Document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
@@ -72,7 +72,7 @@ async def make_sure(core: Core) -> None:
 
 def make_api_service(core: Core) -> Submitted | None:
     """Write the Service of the API where it is missing."""
-    services = _kind(core, "", "v1", "services")
+    services = core.registry.built_in("v1", "services")
     if find(core, services, key_of(services, API_SERVICE)) is not None:
         return None
     service: Document = deepcopy(API_SERVICE)
@@ -82,7 +82,7 @@ def make_api_service(core: Core) -> Submitted | None:
 
 def aggregate(core: Core) -> Submitted | None:
     """Write the rules of ClusterRoles that gather those of others."""
-    roles = _kind(core, "rbac.authorization.k8s.io", "v1", "clusterroles")
+    roles = core.registry.built_in("v1", "clusterroles", GROUP)
     documents = []
     for record in core.store.table(roles.storage.label).records():
         tip = find(core, roles, record.key)
@@ -111,12 +111,6 @@ def _reconcile(core: Core, document: Document) -> Submitted | None:
     stored = viewed(core, kind, record)
     changed = reconciled(document, stored)
     return write_own(core, kind, changed) if changed is not None else None
-
-
-def _kind(core: Core, group: str, version: str, plural: str) -> Kind:
-    kind = core.registry.find(group, version, plural)
-    assert kind is not None
-    return kind
 
 
 PODS, SERVICES = "pods", "services"
@@ -152,13 +146,12 @@ class Consequences:
 
     def _service_changed(self, change: Change) -> None:
         if change.op is Op.DELETED:
-            self._core.store.soon(self._make_api_service)
-
-    def _make_api_service(self) -> None:
-        if self._core.store.failure is None:
-            make_api_service(self._core)
+            self._core.store.soon(self._write, make_api_service)
 
     def _gather(self) -> None:
         self._is_gathering = False
+        self._write(aggregate)
+
+    def _write(self, what: Callable[[Core], object]) -> None:
         if self._core.store.failure is None:
-            aggregate(self._core)
+            what(self._core)

@@ -127,7 +127,7 @@ class Definitions:
         if definition["metadata"]["finalizers"]:
             gate.write_own(core, self._kind, definition)
         elif (record := find(core, self._kind, Key("", name))) is not None:
-            gate.remove_own(core, self._kind, record)
+            gate.remove(core, self._kind, record)
         return True
 
     def _held(self, name: str) -> Document | None:

@@ -5,7 +5,7 @@ second DELETE may only shorten the wait. The explicit propagation of a request b
 two steps, because their content goes first.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any
@@ -149,10 +149,7 @@ def _set_finalizers(metadata: dict[str, Any], options: DeleteOptions) -> bool:
     """Put in or take out what tells the garbage collector about dependents; whether that changed anything."""
     before = metadata.get("finalizers") or []
     wanted = [one for one in before if one not in (ORPHAN_DEPENDENTS, FOREGROUND_DELETION)]
-    if _propagates(options, ORPHAN_DEPENDENTS, before):
-        wanted.append(ORPHAN_DEPENDENTS)
-    if _propagates(options, FOREGROUND_DELETION, before):
-        wanted.append(FOREGROUND_DELETION)
+    wanted += [one for one in (ORPHAN_DEPENDENTS, FOREGROUND_DELETION) if _propagates(options, one, before)]
     if wanted == before:
         return False
     if wanted:
@@ -214,11 +211,6 @@ def read_options(request: ApiRequest) -> DeleteOptions:
         resource_version=_text(wanted, "resourceVersion"),
         is_dry_run=bool(asked),
     )
-
-
-def without_revision(options: DeleteOptions) -> DeleteOptions:
-    """The same options for an object that we have changed ourselves in between."""
-    return replace(options, resource_version=None)
 
 
 def deleted_status(kind: Kind, record: Record) -> Document:

@@ -160,7 +160,7 @@ def update(
     if write.is_dry_run:
         return document, None
     if ends_with_update(document, old):
-        return document, _remove(core, kind, record)
+        return document, remove(core, kind, record)
     return document, _put_view(core, kind, document, is_new=False)
 
 
@@ -183,7 +183,7 @@ def delete(core: Core, write: Write, options: DeleteOptions) -> tuple[Record, Su
         return record, _unchanged(core, record), False
     submitted = Submitted(record, None) if fate is Fate.REMOVE else _put(core, stored, document, is_new=False)
     if is_gone:
-        submitted = _remove(core, stored, submitted.record)
+        submitted = remove(core, stored, submitted.record)
     return submitted.record, submitted, is_gone
 
 
@@ -240,11 +240,6 @@ def write_own(core: Core, kind: Kind, document: Document, *, is_applied: bool = 
     return _put(core, kind, document, is_new=is_new)
 
 
-def remove_own(core: Core, kind: Kind, record: Record) -> Submitted:
-    """Take an object out that the server itself holds no longer."""
-    return _remove(core, kind, record)
-
-
 # The store
 
 
@@ -279,7 +274,7 @@ def _put_view(core: Core, kind: Kind, document: Document, *, is_new: bool) -> Su
     return submitted
 
 
-def _remove(core: Core, kind: Kind, record: Record) -> Submitted:
+def remove(core: Core, kind: Kind, record: Record) -> Submitted:
     """Take an object out; watchers get its last state with the deletion's revision."""
     revision = core.store.next_revision()
     last = Record(record.key, revision, with_revision(record.value, revision), record.traits)

@@ -242,8 +242,6 @@ def _compacted(options: ListOptions) -> Refusal:
 
 
 def unsupported(kind: Kind, name: str) -> Refusal:
-    if kind.is_custom:
-        return bad_request(f"field label not supported: {name}")
-    if kind.strategy.field_names:
+    if kind.is_custom or kind.strategy.field_names:
         return bad_request(f"field label not supported: {name}")
     return bad_request(f'"{name}" is not a known field selector: only "{NAME}", "{NAMESPACE}"')

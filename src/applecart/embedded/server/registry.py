@@ -42,6 +42,10 @@ class Registry:
     def find(self, group: str, version: str, plural: str) -> Kind | None:
         return self._served.get((group, version, plural))
 
+    def built_in(self, version: str, plural: str, group: str = "") -> Kind:
+        """One that is always served."""
+        return self._served[group, version, plural]
+
     def of_kind(self, group: str, version: str, kind: str) -> Kind | None:
         return self._by_kind.get((group, version, kind))
 

@@ -19,7 +19,7 @@ from applecart.embedded.schema.budget import TooMuchForTheLoop, on_the_loop, spe
 from applecart.embedded.server import listing, watching
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.listing import SLICE, Page, Selection, in_slices
-from applecart.embedded.server.objects import document_of, encode, encoded, stored_form, typed
+from applecart.embedded.server.objects import encode, encoded, typed, viewed
 from applecart.embedded.server.request import END, JSON, Answer, ApiRequest, StreamAnswer, revision
 from applecart.embedded.server.watching import Form
 from applecart.embedded.server.worker import LARGE_BYTES
@@ -37,10 +37,8 @@ class Forms:
     """The form that one request takes."""
 
     def __init__(self, core: Core, request: ApiRequest, kind: Kind, *, is_list: bool = False, is_watch: bool = False) -> None:
+        self._core = core
         self._kind = kind
-        self._stored = stored_form(core, kind)
-        self._clock = core.clock
-        self._worker = core.worker
         self._user = request.user
         self._chosen: negotiation.Negotiated = choose_answer(
             request.accept,
@@ -93,21 +91,22 @@ class Forms:
     async def _make(self, records: Sequence[Record], encode: Callable[[], bytes]) -> bytes:
         """What is not sent as it is stored is made into its form beside the loop, where that is much work."""
         is_plain = self._chosen.shape == "object" and not self._kind.view
-        if self._worker is None or is_plain:
+        if self._core.worker is None or is_plain:
             return encode()
         if not any(record.size_bytes > LARGE_BYTES for record in records):
             with suppress(TooMuchForTheLoop), on_the_loop():
                 return encode()
-        return await self._worker.run(self._user, encode)
+        return await self._core.worker.run(self._user, encode)
 
     async def _as_yaml(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         body = b"".join([piece async for piece in pieces])
-        yield to_yaml(body) if self._worker is None else await self._worker.run(self._user, partial(to_yaml, body))
+        worker = self._core.worker
+        yield to_yaml(body) if worker is None else await worker.run(self._user, partial(to_yaml, body))
 
     def _list_parts(self, page: Page) -> tuple[bytes, Callable[[Record], bytes], bytes, int]:
         match self._chosen.shape:
             case "table":
-                writer = TableWriter(self._kind.table, self._clock.now(), self._include, self._chosen.meta_version)
+                writer = TableWriter(self._kind.table, self._core.clock.now(), self._include, self._chosen.meta_version)
                 head = writer.head(page.metadata())
                 return head, lambda record: writer.row(self._document(record)), writer.TAIL, ROWS_PER_SLICE
             case "object":
@@ -133,7 +132,7 @@ class Forms:
                 of = (resource.api_version, resource.kind)
             case "table":
                 name = f"table {resource.api_version} {self._include}"
-                convert, first = self._row, self._first_row
+                convert, first = self._row, partial(self._row, with_columns=True)
                 of = (resource.api_version, resource.kind)
             case _:
                 name, convert, first = f"metadata {self._chosen.meta_version}", self._partial, None
@@ -157,17 +156,14 @@ class Forms:
     def _partial(self, record: Record) -> bytes:
         return encode(partial_metadata(self._document(record), self._chosen.meta_version))
 
-    def _row(self, record: Record) -> bytes:
-        return self._table_of(self._document(record), str(record.revision), with_columns=False)
-
-    def _first_row(self, record: Record) -> bytes:
-        return self._table_of(self._document(record), str(record.revision))
+    def _row(self, record: Record, *, with_columns: bool = False) -> bytes:
+        return self._table_of(self._document(record), str(record.revision), with_columns=with_columns)
 
     def _table_of(self, document: Document, revision: str, *, with_columns: bool = True) -> bytes:
         return table_document(
             self._kind.table,
             [document],
-            self._clock.now(),  # a watch lasts, and ages are as old as its events
+            self._core.clock.now(),  # a watch lasts, and ages are as old as its events
             {"resourceVersion": revision},
             include_object=self._include,
             with_columns=with_columns,
@@ -175,9 +171,7 @@ class Forms:
         )
 
     def _document(self, record: Record) -> Document:
-        if self._kind.view:
-            return self._kind.view.from_stored(document_of(self._stored, record))
-        return document_of(self._kind, record)
+        return viewed(self._core, self._kind, record)
 
     def _sent(self, body: bytes, status: int) -> Answer:
         if self._chosen.is_yaml:

@@ -4,7 +4,7 @@ A review is answered and never stored. The others change an object without showi
 is bound or evicted, and a custom object is told how many replicas are wanted, by somebody who knows nothing else of it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from applecart.api.meta import Key, Resource
 from applecart.embedded.auth import token_request
@@ -35,7 +35,7 @@ from applecart.embedded.server.representation import sent
 from applecart.embedded.server.request import END, Answer, ApiRequest, media_type
 from applecart.embedded.server.writing import CREATE, JSON_PATCH, MERGE_PATCH, UPDATE, bad_patch, patcher, refuse_other_place
 from applecart.embedded.structure.conform import conform
-from applecart.embedded.structure.types import type_of
+from applecart.embedded.structure.types import struct_of, type_of
 from applecart.embedded.surface.negotiation import choose_answer, choose_plain
 from applecart.embedded.tables.printer_columns import table_of_columns
 from applecart.embedded.tables.render import table_document
@@ -51,9 +51,7 @@ SCALES = table_of_columns(
     ]
 )
 
-_scale_type = type_of(SCALE_VERSION, "Scale")
-assert _scale_type is not None
-_SCALE = _scale_type
+_SCALE = struct_of("autoscaling/v1.Scale")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +136,7 @@ async def evict(core: Core, request: ApiRequest, kind: Kind, key: Key, eviction:
     asked = ApiRequest("DELETE", request.path, {}, request.user, {}, encode(options))
     wanted = deletion.read_options(asked)
     pod = viewed(core, kind, record)
-    budgets = core.registry.find("policy", "v1", "poddisruptionbudgets")
-    assert budgets is not None
+    budgets = core.registry.built_in("v1", "poddisruptionbudgets", "policy")
     # Nothing waits from here to the write: two evictions never spend the same disruption.
     charged = None if disruption.ignores_budgets(pod) else _charged(core, budgets, pod)
     if not wanted.is_dry_run:
@@ -149,7 +146,7 @@ async def evict(core: Core, request: ApiRequest, kind: Kind, key: Key, eviction:
             gate.amend(core, admitted, charged, budgets)
         if _is_running(pod):
             gate.amend(core, admitted, disruption.mark_evicted(pod, core.clock.now()))
-            wanted = deletion.without_revision(wanted)
+            wanted = replace(wanted, resource_version=None)  # the Pod was changed by ourselves
     _, submitted, _ = gate.delete(core, Write(request.user, "delete", kind, key), wanted)
     if submitted is not None:
         await submitted.settle()

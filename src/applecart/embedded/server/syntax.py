@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from applecart.embedded.field_errors import json_type, quoted
+from applecart.embedded.field_errors import quoted
 from applecart.embedded.refusals import Refusal
 from applecart.embedded.schema.budget import spend
 from applecart.embedded.structure.strict import has_duplicates
@@ -24,7 +24,7 @@ MOST_VALUES = 100_000  # in one object: the largest definitions that are install
 DEEPEST = 200  # nesting that is read; half of what the deepest recursion here bears, and as for YAML
 
 _AT = re.compile(r"\(byte (\d+)\)")
-_UNMARSHAL = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
 class NotJson(ValueError):
@@ -72,11 +72,6 @@ def is_too_deep(value: Any) -> bool:
         if not level:
             return False
     return True
-
-
-def no_object(value: Any) -> str:
-    """Why a value that is no object has no type."""
-    return f"json: cannot unmarshal {json_type(value)} into Go value of type {_UNMARSHAL}"
 
 
 def summary(body: bytes) -> str:

@@ -81,7 +81,7 @@ class Trial:
         self._writes: list[tuple[str, Op, Record]] = []
         self._settling: list[int] = []
         store = cast(Store, self)  # as much of one as handlers use
-        authorizer = cast(Authorizer, _TrialAuthorizer(core.worker.authorizer, self))
+        authorizer = cast(Authorizer, _TrialAuthorizer(core.worker.authorizer, self, core.store.table))
         self.core = replace(core, store=store, reader=StoreReader(store), authorizer=authorizer)
 
     # On the thread: the store that the handler sees
@@ -113,9 +113,6 @@ class Trial:
             if (of, record.key) == (label, key):
                 return (None if op is Op.DELETED else record,)
         return None
-
-    def look_at_rights(self) -> None:
-        self.look(lambda: [self._real.table(kind).changed_at for kind in RBAC_KINDS])
 
     # On the loop
 
@@ -155,11 +152,11 @@ class _TrialTable:
 class _TrialAuthorizer:
     """The worker's: whatever it is asked, the answer is good until a role or binding changes."""
 
-    def __init__(self, real: Authorizer, trial: Trial) -> None:
-        self._real, self._trial = real, trial
+    def __init__(self, real: Authorizer, trial: Trial, tables: Callable[[str], Table]) -> None:
+        self._real, self._trial, self._tables = real, trial, tables
 
     def __getattr__(self, question: str) -> Any:
-        self._trial.look_at_rights()
+        self._trial.look(lambda: [self._tables(kind).changed_at for kind in RBAC_KINDS])
         return getattr(self._real, question)
 
 

@@ -84,14 +84,15 @@ async def stream(core: Core, kind: Kind, selection: Selection, options: WatchOpt
             try:
                 changes = table.since(options.revision)
             except Compacted:
-                yield too_old(options.revision, table.floor)
+                refusal = expired(f"too old resource version: {options.revision} ({table.floor})")
+                yield event_line(b"ERROR", encode(refusal.document()))
                 return
         shows = _Shows(form, selection, after=options.revision or 0)
         for part in sliced(records, INITIAL_SLICE):
             yield await shows.records([one for one in part if selection.matches(one)])
             await asyncio.sleep(0)
         if options.sends_initial_events:
-            yield _initial_events_end(form, at)
+            yield event_line(b"BOOKMARK", encode(form.bookmark(at, {INITIAL_EVENTS_END: "true"})))
         following = _follow(core, watcher, changes, shows, options, form)
         records, changes, part = [], [], []  # a watch lasts, and what it began with may be long no more
         async for lines in following:
@@ -204,15 +205,6 @@ class _Shows:
 
 def event_line(kind_of_event: bytes, body: bytes) -> bytes:
     return b'{"type":"%b","object":%b}\n' % (kind_of_event, body)
-
-
-def too_old(asked: int, oldest: int) -> bytes:
-    refusal = expired(f"too old resource version: {asked} ({oldest})")
-    return event_line(b"ERROR", encode(refusal.document()))
-
-
-def _initial_events_end(form: Form, at: int) -> bytes:
-    return event_line(b"BOOKMARK", encode(form.bookmark(at, {INITIAL_EVENTS_END: "true"})))
 
 
 def _problems(query: Mapping[str, str], match: str, sends: bool | None) -> list[FieldError]:

@@ -153,7 +153,6 @@ async def _apply(core: Core, request: ApiRequest, write: Write, validation: str,
         raise bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
     record = find(core, kind, key)
 
-    refuse_unnamed_type(applied)
     refuse_undeclared(kind, applied)
 
     def make(live: Document | None) -> Document:
@@ -233,16 +232,13 @@ def refuse_other_type(kind: Kind, changed: Document) -> None:
     raise other_type((api_version, name), kind)
 
 
-def refuse_unnamed_type(applied: Any) -> None:
-    if isinstance(applied, dict) and not (applied.get("apiVersion") and applied.get("kind")):
-        group, _, version = str(applied.get("apiVersion") or "").rpartition("/")
-        raise bad_request(f"invalid object type: {group}/{version}, Kind={applied.get('kind') or ''}")
-
-
 def refuse_undeclared(kind: Kind, applied: Any) -> None:
     """An apply owns what it names, so it may not name what the kind does not have."""
     if not isinstance(applied, dict):
         return
+    if not (applied.get("apiVersion") and applied.get("kind")):
+        group, _, version = str(applied.get("apiVersion") or "").rpartition("/")
+        raise bad_request(f"invalid object type: {group}/{version}, Kind={applied.get('kind') or ''}")
     copy = msgspec.json.decode(encode(applied))
     if kind.is_custom:
         unknown = take_in_custom(kind, copy)
@@ -275,9 +271,6 @@ async def _answer(forms: Forms, document: Document, submitted: gate.Submitted | 
             document["metadata"].pop("resourceVersion", None)
         return forms.document(document, status)
     record: Record = await submitted.settle()
-    return forms.one(record, status) if _shows_record(record, document) else forms.document(document, status)
-
-
-def _shows_record(record: Record, document: Document) -> bool:
-    """An update that removed the object answers what it would have stored, not the last state before."""
-    return bool(document["metadata"].get("resourceVersion") == str(record.revision))
+    # An update that removed the object answers what it would have stored, not the last state before.
+    is_shown = document["metadata"].get("resourceVersion") == str(record.revision)
+    return forms.one(record, status) if is_shown else forms.document(document, status)

@@ -10,7 +10,7 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -237,23 +237,17 @@ class SqliteLog:
     def _history(self, label: str, namespace: str | None, revision: int) -> list[Row]:
         where = "WHERE res = ? AND rev <= ?" + ("" if namespace is None else " AND ns = ?")
         values = (self._ids.get(label, 0), revision) + (() if namespace is None else (namespace,))
-        database = connect(self._file)
-        try:
+        with closing(connect(self._file)) as database:
             database.execute("BEGIN")
             rows = database.execute(_CURRENT.format(where=where) + " ORDER BY ns, name", values).fetchall()
             if revision < get_meta(database, "compacted"):
                 raise Compacted
-        finally:
-            database.close()
         alive = [(Key(ns, name), rev, value) for _, ns, name, rev, op, value in rows if op != Op.DELETED]
         return [(key, rev, self._sealer.unseal(label, key, rev, value)) for key, rev, value in alive]
 
     def _checkpoint_passively(self) -> None:
-        database = connect(self._file)
-        try:
+        with closing(connect(self._file)) as database:
             database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-        finally:
-            database.close()
 
 
 def _tell(done: "asyncio.Future[None]", failure: StoreFailed | None) -> None:

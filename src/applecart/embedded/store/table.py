@@ -11,6 +11,7 @@ import math
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict, deque
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from applecart.api.meta import Key
 from applecart.embedded.store.log import Compacted
@@ -20,15 +21,12 @@ MOST_EVENTS = 1000  # waiting for one reader
 MOST_BYTES = 8 << 20  # likewise; large objects reach it first
 
 
-class Scope:
+class Scope(NamedTuple):
     """Which part of a resource a watcher wants, as far as an index can tell; selectors decide the rest."""
 
-    __slots__ = ("name", "namespace", "node")
-
-    def __init__(self, namespace: str | None = None, name: str | None = None, node: str | None = None) -> None:
-        self.namespace = namespace
-        self.name = name
-        self.node = node  # spec.nodeName, which every node's agent asks for
+    namespace: str | None = None
+    name: str | None = None
+    node: str | None = None  # spec.nodeName, which every node's agent asks for
 
 
 class Watcher:

@@ -65,16 +65,16 @@ def _member(field: Field) -> tuple[Any, Any]:
     checked = _checked(type)
     nothing = unset(field)
     if type.is_pointer or type.name in ("meta/v1.Time", "meta/v1.MicroTime"):
-        return checked | None, None if nothing is ABSENT else msgspec.field(default_factory=_null)
+        return checked | None, None if nothing is ABSENT else msgspec.field(default_factory=lambda: None)
     if type.form == "struct":
         return checked, msgspec.field(default_factory=checked)
     if type.form in ("list", "map") and nothing is ABSENT:
         return checked, msgspec.field(default_factory=list if type.form == "list" else dict)
     if type.form in ("list", "map", "bytes"):  # empty ones become null or absent, which the exact way does
-        return Annotated[checked, Meta(min_length=1)], None if nothing is ABSENT else msgspec.field(default_factory=_null)
+        return Annotated[checked, Meta(min_length=1)], None if nothing is ABSENT else msgspec.field(default_factory=lambda: None)
     if nothing is ABSENT:
         return checked, {"string": "", "bool": False, "int": 0}[type.form]
-    return checked, msgspec.field(default_factory=nothing.__class__ if not nothing else _zero_quantity)
+    return checked, msgspec.field(default_factory=nothing.__class__ if not nothing else lambda: "0")  # of a quantity
 
 
 def _checked(type: ValueType) -> Any:
@@ -90,14 +90,6 @@ def _checked(type: ValueType) -> Any:
     if type.element.form in ("list", "map") or type.element.is_pointer:
         element = Annotated[element, Meta(min_length=1)]
     return list[element] if type.form == "list" else dict[str, element]  # type: ignore[valid-type]
-
-
-def _null() -> None:
-    return None
-
-
-def _zero_quantity() -> str:
-    return "0"
 
 
 MAX_REPORTED = 100  # strict problems that a server lists; the rest would only fill a log

@@ -47,7 +47,9 @@ def _problems(raw: bytes, document: Any, type: StructType | None) -> list[str] |
 
 def json_patch_problems(raw: bytes, operations: Any, patched: Any) -> list[str]:
     """What operations say twice or in vain, and what occurs twice in the document they made: values keep their text."""
-    if not isinstance(operations, list) or not (has_duplicates(raw) or any(_in_vain(one) for one in operations)):
+    if not isinstance(operations, list) or not (
+        has_duplicates(raw) or any(isinstance(one, dict) and not one.keys() <= _OPERATION for one in operations)
+    ):
         return []
     found: dict[str, None] = {}
     made: dict[str, None] = {}
@@ -66,10 +68,6 @@ def json_patch_problems(raw: bytes, operations: Any, patched: Any) -> list[str]:
             if name == "value" and (target := _place_of(operations[index].get("path"), patched)):
                 _look_into(value, None, target, made)
     return [*found, *made][:MAX_REPORTED]
-
-
-def _in_vain(operation: Any) -> bool:
-    return isinstance(operation, dict) and not operation.keys() <= _OPERATION
 
 
 def _place_of(pointer: Any, patched: Any) -> str:

@@ -58,7 +58,7 @@ def shown_when_unset(type: StructType) -> tuple[tuple[str, Field], ...]:
 _RESOURCES = "core/v1.ResourceList"
 _CORE = "core/v1"
 _KEEPS_EMPTY_LISTS = "apiextensions/v1"  # stored as JSON; all other kinds go through protobuf, which knows no empty list
-_SCHEMA = "apiextensions/v1.JSONSchemaProps"
+_SCHEMA = ValueType("struct", "v1.JSONSchemaProps", "apiextensions/v1.JSONSchemaProps")
 _SCHEMA_EXPECTED = "boolean or JSON schema expected"
 _LONGEST = 10**400  # beyond every float
 _RANGES = {"int": 2**63, "int64": 2**63, "int32": 2**31}
@@ -200,9 +200,9 @@ class Walk:
                     return value
                 if not isinstance(value, dict):
                     raise Misfit(_SCHEMA_EXPECTED)
-                return _apart(value, _schema_type())
+                return _apart(value, _SCHEMA)
             case "apiextensions/v1.JSONSchemaPropsOrArray":
-                return _schema_or_list(value, ValueType("list", "[]v1.JSONSchemaProps", element=_schema_type()))
+                return _schema_or_list(value, ValueType("list", "[]v1.JSONSchemaProps", element=_SCHEMA))
             case "apiextensions/v1.JSONSchemaPropsOrStringArray":
                 return _schema_or_list(value, ValueType("list", "[]string", element=ValueType("string", "string", "string")))
             case _:  # any JSON
@@ -261,14 +261,10 @@ def _int_or_string(value: Any) -> int | str:
     return value
 
 
-def _schema_type() -> ValueType:
-    return ValueType("struct", "v1.JSONSchemaProps", _SCHEMA)
-
-
 def _schema_or_list(value: Any, list_type: ValueType) -> Any:
     """Anything else than a schema or a list counts as neither."""
     if isinstance(value, dict):
-        return _apart(value, _schema_type())
+        return _apart(value, _SCHEMA)
     if isinstance(value, list) and value:
         return _apart(value, list_type)
     return None

@@ -38,6 +38,7 @@ _INTEGERS: dict[str, Any] = {
     "int64": Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)],
 }
 _PLAIN: dict[str, Any] = {"string": str, "bool": bool, "float": float, "bytes": bytes}
+_NULL: Any = msgspec.field(default_factory=lambda: None)  # is always written
 _IS_RECURSIVE = "apiextensions/v1"  # schemas contain schemas; they are rare and take the exact way
 
 
@@ -65,13 +66,13 @@ def _member(field: Field) -> tuple[Any, Any]:
     checked = _checked(type)
     nothing = unset(field)
     if type.is_pointer or type.name in ("meta/v1.Time", "meta/v1.MicroTime"):
-        return checked | None, None if nothing is ABSENT else msgspec.field(default_factory=lambda: None)
+        return checked | None, None if nothing is ABSENT else _NULL
     if type.form == "struct":
         return checked, msgspec.field(default_factory=checked)
     if type.form in ("list", "map") and nothing is ABSENT:
         return checked, msgspec.field(default_factory=list if type.form == "list" else dict)
     if type.form in ("list", "map", "bytes"):  # empty ones become null or absent, which the exact way does
-        return Annotated[checked, Meta(min_length=1)], None if nothing is ABSENT else msgspec.field(default_factory=lambda: None)
+        return Annotated[checked, Meta(min_length=1)], None if nothing is ABSENT else _NULL
     if nothing is ABSENT:
         return checked, {"string": "", "bool": False, "int": 0}[type.form]
     return checked, msgspec.field(default_factory=nothing.__class__ if not nothing else lambda: "0")  # of a quantity

@@ -17,7 +17,7 @@ def test_versions_are_sorted_by_stability_then_by_number() -> None:
 
 def test_the_first_version_is_preferred() -> None:
     (group,) = groups_of([kind("x.dev", "A", "as", version=version) for version in ("v1beta1", "v2alpha1", "v1")]).values()
-    assert (group.preferred, list(group.versions)) == ("v1", ["v1", "v1beta1", "v2alpha1"])
+    assert list(group) == ["v1", "v1beta1", "v2alpha1"]
 
 
 def test_built_in_groups_come_by_importance_custom_ones_by_name_and_metrics_last() -> None:

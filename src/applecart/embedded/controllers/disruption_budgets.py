@@ -46,10 +46,6 @@ class Uncountable(Exception):
 # Deciding
 
 
-def needs_scale(spec: PodDisruptionBudgetSpec) -> bool:
-    return spec.max_unavailable is not None or isinstance(spec.min_available, str)
-
-
 def wanted(spec: PodDisruptionBudgetSpec, present: int, scale: int) -> tuple[int, int]:
     """How many Pods there should be, and how many of them healthy."""
     if spec.max_unavailable is not None:
@@ -124,8 +120,9 @@ class DisruptionBudgets:
         pods = [pod for pod in self._pods.by_index(BY_NAMESPACE, key.namespace) if selects(budget, pod)]
         if not pods:
             self._recorder.event(budget, "Normal", "NoPods", "No matching pods found")
+        needs_scale = budget.spec.max_unavailable is not None or isinstance(budget.spec.min_available, str)
         try:
-            scale = await self._scale(budget, pods) if needs_scale(budget.spec) else 0
+            scale = await self._scale(budget, pods) if needs_scale else 0
         except (Uncountable, ApplecartError) as error:
             why = f"Failed to calculate the number of expected pods: {error}"
             self._recorder.event(budget, "Warning", "CalculateExpectedPodCountFailed", why)

@@ -58,7 +58,7 @@ class Dated(msgspec.Struct, frozen=True, order=True):
 def dated(event: Event) -> Dated:
     times = (event.metadata.creation_timestamp, event.last_timestamp, event.first_timestamp, _micro(event.event_time))
     last_seen = _micro(event.series.last_observed_time) if event.series is not None else None
-    known = [_aware(at) for at in (*times, last_seen) if at is not None]
+    known = [at if at.tzinfo is not None else at.replace(tzinfo=UTC) for at in (*times, last_seen) if at is not None]
     return Dated(max(known, default=_UNDATED), event.key, event.uid, event.revision)
 
 
@@ -109,10 +109,6 @@ def _micro(text: str | None) -> datetime | None:
         return instant(text or "")
     except ValueError:
         return None  # no date is not a reason to keep an Event, nor to fail
-
-
-def _aware(at: datetime) -> datetime:
-    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
 class Expiry:

@@ -73,7 +73,7 @@ def _check(node: SchemaNode, value: Any, path: str, old: Any, found: list[FieldE
         return 1
     kind = _KINDS.get(type(value)) or "integer"
     if kind == "integer" and not -LARGEST_INT - 1 <= value <= LARGEST_INT:
-        kind, value = "number", _as_float(value)
+        kind, value = "number", as_float(value)
     right = 4
     if node.types or node.format:
         right += 1 + _check_type(node, value, kind, path, found)
@@ -103,7 +103,7 @@ def _check(node: SchemaNode, value: Any, path: str, old: Any, found: list[FieldE
     return right
 
 
-def _as_float(value: int) -> float:
+def as_float(value: float) -> float:
     """A whole number that fits no 64 bits is a float to the real server."""
     try:
         return float(value)

@@ -55,7 +55,7 @@ class Discovery:
         """`/api`; the address is the one the client used."""
         return {
             "kind": "APIVersions",
-            "versions": list(self._groups[""].versions) if "" in self._groups else [],
+            "versions": list(self._groups.get("", ())),
             "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": server_address}],
         }
 
@@ -72,11 +72,11 @@ class Discovery:
 
     def resource_list(self, group: str, version: str) -> Document | None:
         """`/api/v1` or `/apis/{group}/{version}`; None when there is none."""
-        found = self._groups.get(group)
-        if found is None or version not in found.versions:
+        kinds = self._groups.get(group, {}).get(version)
+        if kinds is None:
             return None
-        entries = [entry for kind in found.versions[version] for entry in _entries(kind)]
-        if not found.versions[version][0].is_custom:
+        entries = [entry for kind in kinds for entry in _entries(kind)]
+        if not kinds[0].is_custom:
             entries.sort(key=lambda entry: str(entry["name"]))
         return {
             "kind": "APIResourceList",
@@ -91,7 +91,7 @@ class Discovery:
         if key not in self._aggregated:
             api_version = f"apidiscovery.k8s.io/{answer.shape}"
             mine = [name for name in self._groups if is_core == (name == "")]
-            spend(STEPS_OF_AN_ENTRY * sum(len(kinds) for name in mine for kinds in self._groups[name].versions.values()))
+            spend(STEPS_OF_AN_ENTRY * sum(len(kinds) for name in mine for kinds in self._groups[name].values()))
             items = [self._aggregated_group(name) for name in mine]
             document = {"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}, "items": items}
             digest = hashlib.sha512(msgspec.json.encode(items)).hexdigest().upper()
@@ -100,13 +100,13 @@ class Discovery:
         return self._aggregated[key]
 
     def _group(self, name: str) -> Document:
-        versions = [{"groupVersion": f"{name}/{version}", "version": version} for version in self._groups[name].versions]
+        versions = [{"groupVersion": f"{name}/{version}", "version": version} for version in self._groups[name]]
         return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
     def _aggregated_group(self, name: str) -> Document:
         versions = [
             {"version": version, "resources": [_aggregated_entry(kind) for kind in kinds], "freshness": "Current"}
-            for version, kinds in self._groups[name].versions.items()
+            for version, kinds in self._groups[name].items()
         ]
         return {"metadata": {"name": name} if name else {}, "versions": versions}
 

@@ -66,32 +66,15 @@ class Served(Protocol):
     def is_custom(self) -> bool: ...
 
 
-class Group:
-    """One API group; `versions` has the preferred one first and its kinds by name."""
-
-    __slots__ = ("name", "versions")
-
-    def __init__(self, name: str, kinds: Iterable[Served]) -> None:
-        self.name = name
-        found: dict[str, list[Served]] = {}
-        for kind in kinds:
-            found.setdefault(kind.resource.version, []).append(kind)
-        self.versions: dict[str, list[Served]] = {
-            version: sorted(found[version], key=lambda kind: kind.resource.plural)
-            for version in sorted(found, key=version_rank)
-        }
-
-    @property
-    def preferred(self) -> str:
-        return next(iter(self.versions))
-
-
-def groups_of(kinds: Iterable[Served]) -> dict[str, Group]:
-    """The groups by name, in the order of discovery; the core group "" comes first."""
-    found: dict[str, list[Served]] = {}
-    for kind in kinds:
-        found.setdefault(kind.resource.group, []).append(kind)
-    return {name: Group(name, found[name]) for name in sorted(found, key=_group_rank)}
+def groups_of(kinds: Iterable[Served]) -> dict[str, dict[str, list[Served]]]:
+    """The versions of each group in the order of discovery, the core group "" and preferred versions first; kinds by name."""
+    found: dict[str, dict[str, list[Served]]] = {}
+    for kind in sorted(kinds, key=lambda kind: kind.resource.plural):
+        found.setdefault(kind.resource.group, {}).setdefault(kind.resource.version, []).append(kind)
+    return {
+        group: {version: found[group][version] for version in sorted(found[group], key=version_rank)}
+        for group in sorted(found, key=_group_rank)
+    }
 
 
 def _group_rank(name: str) -> tuple[int, int, str]:

@@ -47,15 +47,12 @@ class BuiltInTable:
         try:
             return self._row(obj, obj["metadata"], now)
         except (TypeError, ValueError, KeyError, IndexError, AttributeError):
-            return self._unreadable(obj)
+            metadata = obj.get("metadata")
+            name = metadata.get("name") if isinstance(metadata, dict) else None
+            return [name if column.format == NAME.format else None for column in self.columns]
 
     def conditions(self, obj: Document) -> list[dict[str, str]] | None:
         return self._conditions(obj) if self._conditions else None
-
-    def _unreadable(self, obj: Document) -> list[Any]:
-        metadata = obj.get("metadata")
-        name = metadata.get("name") if isinstance(metadata, dict) else None
-        return [name if column.format == NAME.format else None for column in self.columns]
 
 
 def default_row(obj: Document, metadata: dict[str, Any], now: datetime) -> list[Any]:

@@ -37,33 +37,30 @@ class _Reader:
 
     def _read(self) -> None:
         while self._at < len(self._text):
+            char = self._text[self._at]
             if self._text.startswith("[?(", self._at):
                 self._read_filter()
             elif self._text.startswith("..", self._at):
                 self._read_recursive()
-            elif self._text[self._at] == "}":
+            elif char == "}":
                 break  # closes the template that a column's path is the inside of; what follows is not part of it
+            elif char in " @$":  # the document itself
+                self._at += 1
+            elif char == "[":
+                self._read_brackets()
+            elif char in "\"'":
+                self._read_quoted(char)
+            elif char == ".":
+                self._at += 1
+                self._read_name()
+            elif char in "+-" or char.isdecimal():
+                self._read_number()
+            elif char == "_" or char.isalpha():
+                self._read_word()
+            elif char in "\r\n":
+                raise ValueError("unclosed action")
             else:
-                self._read_one(self._text[self._at])
-
-    def _read_one(self, char: str) -> None:
-        if char in " @$":  # the document itself
-            self._at += 1
-        elif char == "[":
-            self._read_brackets()
-        elif char in "\"'":
-            self._read_quoted(char)
-        elif char == ".":
-            self._at += 1
-            self._read_name()
-        elif char in "+-" or char.isdecimal():
-            self._read_number()
-        elif char == "_" or char.isalpha():
-            self._read_word()
-        elif char in "\r\n":
-            raise ValueError("unclosed action")
-        else:
-            raise ValueError(f"unrecognized character in action: U+{ord(char):04X} {char!r}")
+                raise ValueError(f"unrecognized character in action: U+{ord(char):04X} {char!r}")
 
     def _read_recursive(self) -> None:
         if self.steps and self.steps[-1] is _descend:

@@ -17,6 +17,7 @@ import msgspec
 from applecart.embedded.kinds.kind import Column, Table
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.schema.budget import budget
+from applecart.embedded.schema.checking import as_float
 from applecart.embedded.tables.columns import AGE, NAME, custom_age
 from applecart.embedded.tables.json_path import JsonPath, LiteralInt
 
@@ -78,14 +79,7 @@ def _scalar(value: Any, style: _Style) -> str:
         return "true" if value else "false"
     if isinstance(value, int) and abs(value) <= MAX_INT + 1:
         return str(value)
-    return _float(_as_float(value), style)
-
-
-def _as_float(value: int | float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+    return _float(as_float(value), style)
 
 
 def _float(value: float, style: _Style) -> str:

@@ -77,7 +77,6 @@ def test_a_propagation_that_a_person_asked_for_is_kept(finalizers: list[str], ex
 
 
 def test_the_standing_of_an_owner() -> None:
-    assert standing_of(None) is DANGLING
     assert standing_of(owned("o")) is SOLID
     assert standing_of(owned("o", is_deleted=True, finalizers=["x/y"])) is SOLID
     assert standing_of(GOING) is WAITING

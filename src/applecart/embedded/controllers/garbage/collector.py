@@ -77,22 +77,19 @@ class Owners:
             return OwnerState.DANGLING, True
         try:
             owner = await self._client.get(metadata_kind(resource), key)
+            if owner.uid == reference.uid:
+                return standing_of(owner), False
         except NotFound:
-            owner = None
-        if owner is None or owner.uid != reference.uid:
-            self._remember(known)
-            return OwnerState.DANGLING, True
-        return standing_of(owner), False
+            pass
+        self._absentees[known] = None
+        if len(self._absentees) > REMEMBERED_ABSENTEES:
+            self._absentees.popitem(last=False)
+        return OwnerState.DANGLING, True
 
     def is_elsewhere(self, reference: OwnerReference, dependent: Object) -> bool:
         """Whether an object with the owner's uid was seen in another namespace."""
         found = self._graph.get(reference.uid)
         return found is not None and found.namespace not in ("", dependent.namespace)
-
-    def _remember(self, absentee: tuple[str, OwnerReference]) -> None:
-        self._absentees[absentee] = None
-        if len(self._absentees) > REMEMBERED_ABSENTEES:
-            self._absentees.popitem(last=False)
 
 
 class Collector:

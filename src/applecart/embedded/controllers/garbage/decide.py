@@ -47,9 +47,7 @@ class Delete(msgspec.Struct, frozen=True):
 Plan = Keep | Strip | Delete
 
 
-def standing_of(owner: Object | None) -> OwnerState:
-    if owner is None:
-        return OwnerState.DANGLING
+def standing_of(owner: Object) -> OwnerState:
     return OwnerState.WAITING if is_foreground(owner) else OwnerState.SOLID
 
 

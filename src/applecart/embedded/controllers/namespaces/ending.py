@@ -15,15 +15,16 @@ from typing import Any
 import msgspec
 
 from applecart.api.core import Namespace
-from applecart.api.meta import Key, Object, Resource, instant, stamp
+from applecart.api.meta import Key, Object, Resource, instant
 from applecart.api.pods import Pod
+from applecart.embedded.kinds.conditions import with_condition
 from applecart.kube.backoff import Backoff
 from applecart.kube.client import Client
 from applecart.kube.controller import DONE, Controller, Result, again_in
 from applecart.kube.discovery import Discovery, Served, discover
 from applecart.kube.errors import ApiError, MethodNotAllowed, NotFound, ServerFault
 from applecart.kube.manager import Manager
-from applecart.kube.metadata_only import MetadataClient, PartialObject, metadata_kind
+from applecart.kube.metadata_only import MetadataClient, metadata_kind
 from applecart.kube.patch import Merge
 from applecart.kube.paths import collection_path, object_path
 from applecart.kube.transport import Request
@@ -81,13 +82,7 @@ def conditions_after(survey: Survey, known: Sequence[Document], now: datetime) -
         status = "True" if kind in told else "False"
         reason, message = told.get(kind, (well_reason, well_message))
         said = {"type": kind, "status": status, "reason": reason, "message": message}
-        place = next((number for number, old in enumerate(conditions) if old.get("type") == kind), None)
-        if place is None:
-            conditions.append({**said, "lastTransitionTime": stamp(now)})
-        else:
-            old = conditions[place]
-            moved = {} if old.get("status") == status else {"lastTransitionTime": stamp(now)}
-            conditions[place] = {**old, **said, **moved}
+        conditions = with_condition(conditions, said, now)
     return conditions
 
 
@@ -141,7 +136,7 @@ class Content:
         for served in deletable(discovery):
             resource = served.resource
             try:
-                is_patient = resource.label == PODS and await self._is_within_grace(namespace, deleted_for_s)
+                is_patient = resource.label == PODS and deleted_for_s < longest_grace_s(await self._client.list(Pod, namespace))
                 left = await self._empty(served, namespace)
             except (NotFound, MethodNotAllowed):
                 continue  # the kind went away, or cannot be deleted in spite of what it says
@@ -160,9 +155,6 @@ class Content:
                     break
         return Survey(discovery.unknown, tuple(failures), remaining, dict(finalizers))
 
-    async def _is_within_grace(self, namespace: str, deleted_for_s: float) -> bool:
-        return deleted_for_s < longest_grace_s(await self._client.list(Pod, namespace))
-
     async def _empty(self, served: Served, namespace: str) -> Sequence[Object]:
         """Delete all objects of a kind; those that are still there."""
         kind = metadata_kind(served.resource)
@@ -173,14 +165,10 @@ class Content:
         if served.allows("deletecollection"):
             path = collection_path(served.resource, namespace)
             await self._metadata.call(Request("DELETE", path, body=_IN_BACKGROUND))
-        else:
-            await self._delete_each(found)
-        return await self._metadata.list(kind, namespace) if can_list else []
-
-    async def _delete_each(self, found: Sequence[PartialObject]) -> None:
-        for obj in found:
+        for obj in found if not served.allows("deletecollection") else ():
             with suppress(NotFound):
                 await self._metadata.delete(type(obj), obj.key, propagation="Background")
+        return await self._metadata.list(kind, namespace) if can_list else []
 
 
 def unexpected(namespace: str, resource: Resource) -> str:

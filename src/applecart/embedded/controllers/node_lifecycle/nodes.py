@@ -72,23 +72,21 @@ def lost_conditions(node: Node, now: datetime) -> list[NodeCondition]:
     for type_ in KEPT_BY_THE_AGENT:
         known = node.condition(type_)
         if known is None:
-            changed.append(_never(type_, node, at))
+            changed.append(
+                NodeCondition(
+                    type=type_,
+                    status=UNKNOWN,
+                    reason=NEVER_REASON,
+                    message=NEVER,
+                    last_heartbeat_time=node.metadata.creation_timestamp,
+                    last_transition_time=at,
+                )
+            )
         elif known.status != UNKNOWN:
             changed.append(
                 msgspec.structs.replace(known, status=UNKNOWN, reason=STOPPED_REASON, message=STOPPED, last_transition_time=at)
             )
     return changed
-
-
-def _never(type_: str, node: Node, at: datetime) -> NodeCondition:
-    return NodeCondition(
-        type=type_,
-        status=UNKNOWN,
-        reason=NEVER_REASON,
-        message=NEVER,
-        last_heartbeat_time=node.metadata.creation_timestamp,
-        last_transition_time=at,
-    )
 
 
 def unready_condition(pod: Pod, now: datetime) -> PodCondition | None:
@@ -105,7 +103,8 @@ def was_ready(node: Node) -> bool:
 
 def wanted_taints(node: Node, *, may_execute: bool, now: datetime) -> tuple[Taint, ...]:
     """All taints of the Node as they should be; the Node's own tuple when nothing has to change."""
-    wanted = [(key, NO_SCHEDULE) for key in _keys_of_conditions(node)]
+    told = (_OF_CONDITION.get((condition.type, condition.status)) for condition in node.status.conditions)
+    wanted = [(key, NO_SCHEDULE) for key in told if key]
     if node.spec.unschedulable:
         wanted.append((UNSCHEDULABLE, NO_SCHEDULE))
     lost = lost_key(node)
@@ -134,13 +133,8 @@ def taints_that_evict(node: Node) -> tuple[Taint, ...]:
 
 def taints_that_still_evict(node: Node) -> tuple[Taint, ...]:
     """Without ours on a Node that is ready: they are about to go, and nobody may leave for them any more."""
-    is_ready = readiness(node) == TRUE
-    return tuple(taint for taint in taints_that_evict(node) if not (is_ready and taint.key in (NOT_READY, UNREACHABLE)))
-
-
-def _keys_of_conditions(node: Node) -> list[str]:
-    found = (_OF_CONDITION.get((condition.type, condition.status)) for condition in node.status.conditions)
-    return [key for key in found if key]
+    gone = (NOT_READY, UNREACHABLE) if was_ready(node) else ()
+    return tuple(taint for taint in taints_that_evict(node) if taint.key not in gone)
 
 
 async def write_conditions(client: Client, node: Node, conditions: list[NodeCondition]) -> Node:
@@ -216,7 +210,11 @@ class NodeKeeper:
 
     async def _declare_lost(self, node: Node) -> Node:
         """The Node as it stands then; unchanged when a live read shows that its agent lives."""
-        live, lease = await self._read_live(node)
+        live = await self._client.get(Node, node.key)
+        try:
+            lease: Lease | None = await self._client.get(Lease, Key(NODE_LEASES, node.name))
+        except NotFound:
+            lease = None
         if not self._heartbeats.confirm(self._clock.monotonic(), seen(live, lease)):
             log.bind(node.key).warning("a heartbeat arrived that the watch did not bring; the Node is not lost")
             return live
@@ -228,13 +226,6 @@ class NodeKeeper:
         if was_ready(live):
             self._recorder.event(live, NORMAL, "NodeNotReady", f"Node {node.name} status is now: NodeNotReady")
         return lost
-
-    async def _read_live(self, node: Node) -> tuple[Node, Lease | None]:
-        live = await self._client.get(Node, node.key)
-        try:
-            return live, await self._client.get(Lease, Key(NODE_LEASES, node.name))
-        except NotFound:
-            return live, None
 
     async def _mark_pods(self, node: Node) -> None:
         """The agent can no longer say so itself."""

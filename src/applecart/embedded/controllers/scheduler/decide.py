@@ -46,18 +46,15 @@ def refused_everywhere(node_count: int, why: str, held_by_pods: int = 0, *, may_
     """The Pod itself is why no node fits."""
     if node_count == 0:
         return NO_NODES
-    return f"{_available(node_count)} {why}. {_preemption(node_count, held_by_pods, may_preempt)}"
+    preemption = NEVER_PREEMPTS
+    if may_preempt:
+        verdicts = Counter({NO_VICTIMS: held_by_pods, NOT_HELPFUL: node_count - held_by_pods})
+        preemption = f"{_available(node_count)} {_histogram(verdicts)}."
+    return f"{_available(node_count)} {why}. {NO_CLAIMS}, preemption: {preemption}"
 
 
 def assigned(namespace: str, name: str, node: str) -> str:
     return f"Successfully assigned {namespace}/{name} to {node}"
-
-
-def _preemption(node_count: int, held_by_pods: int, may_preempt: bool) -> str:
-    if not may_preempt:
-        return f"{NO_CLAIMS}, preemption: {NEVER_PREEMPTS}"
-    verdicts = Counter({NO_VICTIMS: held_by_pods, NOT_HELPFUL: node_count - held_by_pods})
-    return f"{NO_CLAIMS}, preemption: {_available(node_count)} {_histogram(verdicts)}."
 
 
 def _available(node_count: int) -> str:

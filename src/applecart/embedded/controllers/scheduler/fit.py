@@ -102,12 +102,7 @@ def _field_holds(requirement: NodeSelectorRequirement, fields: Mapping[str, str]
     if len(requirement.values) != 1:
         return False
     is_equal = fields.get(requirement.key, "") == requirement.values[0]
-    match requirement.operator:
-        case "In":
-            return is_equal
-        case "NotIn":
-            return not is_equal
-    return False
+    return requirement.operator == ("In" if is_equal else "NotIn")
 
 
 def _number(text: str | None) -> int | None:

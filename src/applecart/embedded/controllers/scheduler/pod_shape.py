@@ -9,7 +9,7 @@ comes on top. cpu is counted in thousandths and everything else in whole units, 
 less than it asked for.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -50,15 +50,15 @@ def requests_of(spec: PodSpec, overhead: Mapping[str, str]) -> Amounts:
     """The resources a Pod takes; those it takes nothing of are left out."""
     total = _containers_nanos(spec)
     if spec.resources is not None:
-        of_pod = {name: text for name, text in spec.resources.requests.items() if _is_for_whole_pods(name)}
-        total.update(_nanos(of_pod))
+        asked = spec.resources.requests.items()
+        total.update(_nanos({name: text for name, text in asked if name in (CPU, MEMORY) or name.startswith(HUGE_PAGES)}))
     _add(total, _nanos(overhead))
-    return {name: rounded_up(name, nanos) for name, nanos in total.items() if nanos > 0}
+    return {name: -(-nanos // _unit(name)) for name, nanos in total.items() if nanos > 0}
 
 
 def amounts_of(quantities: Mapping[str, str]) -> Amounts:
     """What a node offers. An unreadable quantity offers nothing."""
-    return {name: _rounded_down(name, nanos) for name, nanos in _nanos(quantities).items()}
+    return {name: nanos // _unit(name) for name, nanos in _nanos(quantities).items()}
 
 
 def host_ports_of(spec: PodSpec) -> tuple[HostPort, ...]:
@@ -71,17 +71,14 @@ def host_ports_of(spec: PodSpec) -> tuple[HostPort, ...]:
     )
 
 
-def rounded_up(resource: str, nanos: int) -> int:
-    unit = NANOS_PER_MILLI if resource == CPU else NANOS
-    return -(-nanos // unit)
-
-
-def _rounded_down(resource: str, nanos: int) -> int:
-    return nanos // (NANOS_PER_MILLI if resource == CPU else NANOS)
+def _unit(resource: str) -> int:
+    return NANOS_PER_MILLI if resource == CPU else NANOS
 
 
 def _containers_nanos(spec: PodSpec) -> dict[str, int]:
-    total = _sum(spec.containers)
+    total: dict[str, int] = {}
+    for container in spec.containers:
+        _add(total, _container_nanos(container))
     sidecars: dict[str, int] = {}
     largest_start: dict[str, int] = {}
     for container in spec.init_containers:
@@ -97,13 +94,6 @@ def _containers_nanos(spec: PodSpec) -> dict[str, int]:
             largest_start[name] = max(nanos, largest_start.get(name, 0))
     for name, nanos in largest_start.items():
         total[name] = max(nanos, total.get(name, 0))
-    return total
-
-
-def _sum(containers: Iterable[Container]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for container in containers:
-        _add(total, _container_nanos(container))
     return total
 
 
@@ -125,10 +115,6 @@ def _nanos(quantities: Mapping[str, str]) -> dict[str, int]:
         except BadQuantity:
             continue
     return found
-
-
-def _is_for_whole_pods(resource: str) -> bool:
-    return resource in (CPU, MEMORY) or resource.startswith(HUGE_PAGES)
 
 
 class PodShape(msgspec.Struct, frozen=True, cache_hash=True):
@@ -173,11 +159,8 @@ class Wants(msgspec.Struct, frozen=True):
 
 
 def wants_of(pod: Pod, runtime_class: RuntimeClass | None = None) -> Wants:
-    return Wants(pod.uid, _shape_of(pod.spec, runtime_class), rank_of(pod), bool(pod.spec.scheduling_gates))
-
-
-def rank_of(pod: Pod) -> Rank:
-    return Rank(-(pod.spec.priority or 0), pod.metadata.creation_timestamp or UNDATED, pod.key)
+    rank = Rank(-(pod.spec.priority or 0), pod.metadata.creation_timestamp or UNDATED, pod.key)
+    return Wants(pod.uid, _shape_of(pod.spec, runtime_class), rank, bool(pod.spec.scheduling_gates))
 
 
 def amounts_taken(pod: Pod, runtime_class: RuntimeClass | None = None) -> Amounts:

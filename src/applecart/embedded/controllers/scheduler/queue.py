@@ -85,7 +85,7 @@ class Pending:
         was_on_its_way = entry.standing in (State.READY, State.TRIED)
         self._leave(entry)
         if was_on_its_way:
-            self._wake_next(entry.wants.shape)  # the room that it was woken for may still be there
+            self.room_appeared(entry.wants.shape)  # the room that it was woken for may still be there
 
     def done(self, entry: PendingPod) -> None:
         """An attempt ended well. Another Pod that took the name meanwhile stays."""
@@ -122,16 +122,12 @@ class Pending:
             entry.attempts += 1
             entry.standing = State.FAILED
             self._due.put(entry.wants.key, now_s + entry.backoff_s)
-            self._wake_next(entry.wants.shape)
+            self.room_appeared(entry.wants.shape)
         elif self._entries.get(entry.wants.key) is entry and entry.standing is State.WAITING:
             self._due.put(entry.wants.key, now_s + entry.backoff_s)
 
     def waiting_shapes(self) -> list[PodShape]:
         return list(self._waiting)
-
-    def room_appeared(self, shape: PodShape) -> None:
-        """Wake the first of a shape that the new room fits."""
-        self._wake_next(shape)
 
     def nodes_changed(self, now_s: float) -> None:
         """The sentences of all who wait may be out of date."""
@@ -150,7 +146,8 @@ class Pending:
         entry.standing = State.READY
         insort(self._ready, entry.wants.rank)
 
-    def _wake_next(self, shape: PodShape) -> None:
+    def room_appeared(self, shape: PodShape) -> None:
+        """Wake the first of a shape that the room fits."""
         if ranks := self._waiting.get(shape):
             self._make_ready(self._entries[ranks[0].key])
 

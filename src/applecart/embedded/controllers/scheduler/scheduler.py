@@ -209,18 +209,15 @@ class Scheduler:
         return is_named and not pod.spec.node_name and pod.is_alive
 
     def _pod_changed(self, change: Change[Pod]) -> None:
-        pod = change.new
+        pod, freed = change.new, ""
         if pod is None or pod.is_terminal:
             gone = change.old if pod is None else pod
-            freed = ""
             if gone is not None:
                 freed = self.fleet.forget_pod(gone.uid)
                 self._own_writes.forget(gone.uid)
         elif pod.spec.node_name:
             taken = tuple(sorted(amounts_taken(pod, self._runtime_class(pod)).items()))
             freed = self.fleet.observe_bound(pod.uid, pod.spec.node_name, taken, host_ports_of(pod.spec))
-        else:
-            freed = ""
         if pod is not None and self._is_ours_to_place(pod):
             self.pending.put(wants_of(pod, self._runtime_class(pod)))
             self._woken.set()

@@ -212,8 +212,8 @@ class OurStage(Stage):
     async def until_measured(self) -> None:
         """The agent has answered a question that began after this call."""
         for _ in range(2):  # the first may be answered with what was under way
-            await self.relay.metrics.refresh()
-        assert self.relay.metrics.is_served
+            await self.relay.metrics.scrapes.look()
+        assert self.relay.metrics.scrapes.is_any
 
 
 def session_to(url: str, context: ssl.SSLContext) -> aiohttp.ClientSession:

@@ -246,7 +246,7 @@ async def test_top_shows_nodes_and_pods(stage: OurStage, kubectl: Path) -> None:
 @on_ours
 async def test_top_without_an_agent_says_that_there_are_no_metrics(stage: OurStage, kubectl: Path) -> None:
     await stage.patch_node({"daemonEndpoints": {"kubeletEndpoint": {"Port": 9}}})
-    await stage.relay.metrics.refresh()
-    await stage.relay.metrics.refresh()
+    await stage.relay.metrics.scrapes.look()
+    await stage.relay.metrics.scrapes.look()
     ran = await stage.kubectl(kubectl, "top", "nodes")
     assert ran.err == "error: Metrics API not available\n"

@@ -126,8 +126,8 @@ async def test_a_pod_that_the_agent_does_not_know_is_explained(stage: KubectlSta
 async def test_top_shows_what_a_guest_and_its_host_use(stage: KubectlStage, kubectl: Path) -> None:
     stage.ours.guests.add()
     for _ in range(2):
-        await stage.relay.metrics.refresh()
-    assert stage.relay.metrics.is_served
+        await stage.relay.metrics.scrapes.look()
+    assert stage.relay.metrics.scrapes.is_any
     ran = await stage.kubectl(kubectl, "top", "pod", "job", "--no-headers")
     assert (ran.code, ran.out.split()[0], ran.out.split()[2].endswith("Mi")) == (0, "job", True), ran.err
     ran = await stage.kubectl(kubectl, "get", "--raw", f"/apis/metrics.k8s.io/v1beta1/nodes/{NODE}")

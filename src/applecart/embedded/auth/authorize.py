@@ -26,7 +26,8 @@ class Authorizer:
         if MASTERS in groups:
             return ALLOWED
         if UNAUTHENTICATED in groups or user.name == ANONYMOUS.name:
-            return _decide_without_identity(groups, attributes)
+            is_public = not attributes.is_resource and attributes.verb == "get" and attributes.path in PUBLIC_PATHS
+            return ALLOWED if is_public and UNAUTHENTICATED in groups else NO_OPINION
         if not user.node:
             return self.rbac.decide(user, attributes)
         of_node = self._nodes.decide(user, attributes)
@@ -50,8 +51,3 @@ class Authorizer:
         """Rules that hold in a namespace, what could not be resolved, and whether there may be rights beyond them."""
         rules, problems = self.rbac.rules_for(user, namespace)
         return (rules, [NODE_RULES_UNKNOWN, *problems], True) if user.node else (rules, problems, False)
-
-
-def _decide_without_identity(groups: tuple[str, ...], attributes: Attributes) -> Decision:
-    is_public = not attributes.is_resource and attributes.verb == "get" and attributes.path in PUBLIC_PATHS
-    return ALLOWED if is_public and UNAUTHENTICATED in groups else NO_OPINION

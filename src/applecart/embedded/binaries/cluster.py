@@ -43,10 +43,6 @@ class ClusterFiles:
     authority: Authority
     trust: Trust
 
-    @property
-    def etcd_data(self) -> Path:
-        return self.folder / "etcd"
-
     def log(self, program: str) -> Path:
         return self.folder / "logs" / f"{program}.log"
 
@@ -208,7 +204,7 @@ class RealCluster:
 
     async def _start_etcd(self) -> None:
         trust = self._files.trust
-        of_etcd = flags.etcd_flags(self._files.etcd_data, trust, self._ports, durable=self._options.durable)
+        of_etcd = flags.etcd_flags(self._files.folder / "etcd", trust, self._ports, durable=self._options.durable)
         await self.start_program(ETCD, of_etcd, (f"{self.etcd_url}/health",))
 
 

@@ -37,7 +37,7 @@ VIRTUAL_RESOURCES: tuple[Resource, ...] = (
 )
 
 
-def _kind(
+def built_in_kind(
     resource: Resource,
     strategy: Strategy,
     short_names: tuple[str, ...] = (),
@@ -90,27 +90,27 @@ def builtin_kinds() -> list[Kind]:
     new_events = Resource("events.k8s.io", "v1", "Event", "events")
     cluster_bindings = Resource(RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", False)
     return [
-        _kind(_core("ConfigMap", "configmaps"), ConfigMapStrategy(), ("cm",)),
-        _kind(_EVENTS, EventStrategy(), ("ev",)),
-        _kind(
+        built_in_kind(_core("ConfigMap", "configmaps"), ConfigMapStrategy(), ("cm",)),
+        built_in_kind(_EVENTS, EventStrategy(), ("ev",)),
+        built_in_kind(
             _core("Namespace", "namespaces", False),
             NamespaceStrategy(),
             ("ns",),
             subresources=_NAMESPACE_SUBRESOURCES,
             verbs=_WITHOUT_COLLECTION,
         ),
-        _kind(_core("Node", "nodes", False), NodeStrategy(), ("no",), subresources=(_status("Node"),)),
-        _kind(_core("Pod", "pods"), PodStrategy(), ("po",), ("all",), _POD_SUBRESOURCES),
-        _kind(_core("Secret", "secrets"), SecretStrategy()),
-        _kind(_core("ServiceAccount", "serviceaccounts"), ServiceAccountStrategy(), ("sa",), subresources=(_TOKEN,)),
-        _kind(_core("Service", "services"), ServiceStrategy(), ("svc",), ("all",), (_status("Service"),)),
-        _kind(Resource("coordination.k8s.io", "v1", "Lease", "leases"), LeaseStrategy()),
-        _kind(new_events, NewEventStrategy(), ("ev",), storage=_EVENTS, view=View(as_core_event, as_events_event)),
-        _kind(Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", False), RuntimeClassStrategy()),
-        _kind(budgets, DisruptionBudgetStrategy(), ("pdb",), subresources=(_status("PodDisruptionBudget"),)),
-        _kind(cluster_bindings, BindingStrategy(namespaced=False)),
-        _kind(Resource(RBAC, "v1", "ClusterRole", "clusterroles", False), RoleStrategy(namespaced=False)),
-        _kind(Resource(RBAC, "v1", "RoleBinding", "rolebindings"), BindingStrategy(namespaced=True)),
-        _kind(Resource(RBAC, "v1", "Role", "roles"), RoleStrategy(namespaced=True)),
-        _kind(priorities, PriorityClassStrategy(), ("pc",)),
+        built_in_kind(_core("Node", "nodes", False), NodeStrategy(), ("no",), subresources=(_status("Node"),)),
+        built_in_kind(_core("Pod", "pods"), PodStrategy(), ("po",), ("all",), _POD_SUBRESOURCES),
+        built_in_kind(_core("Secret", "secrets"), SecretStrategy()),
+        built_in_kind(_core("ServiceAccount", "serviceaccounts"), ServiceAccountStrategy(), ("sa",), subresources=(_TOKEN,)),
+        built_in_kind(_core("Service", "services"), ServiceStrategy(), ("svc",), ("all",), (_status("Service"),)),
+        built_in_kind(Resource("coordination.k8s.io", "v1", "Lease", "leases"), LeaseStrategy()),
+        built_in_kind(new_events, NewEventStrategy(), ("ev",), storage=_EVENTS, view=View(as_core_event, as_events_event)),
+        built_in_kind(Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", False), RuntimeClassStrategy()),
+        built_in_kind(budgets, DisruptionBudgetStrategy(), ("pdb",), subresources=(_status("PodDisruptionBudget"),)),
+        built_in_kind(cluster_bindings, BindingStrategy(namespaced=False)),
+        built_in_kind(Resource(RBAC, "v1", "ClusterRole", "clusterroles", False), RoleStrategy(namespaced=False)),
+        built_in_kind(Resource(RBAC, "v1", "RoleBinding", "rolebindings"), BindingStrategy(namespaced=True)),
+        built_in_kind(Resource(RBAC, "v1", "Role", "roles"), RoleStrategy(namespaced=True)),
+        built_in_kind(priorities, PriorityClassStrategy(), ("pc",)),
     ]

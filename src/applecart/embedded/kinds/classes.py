@@ -1,7 +1,5 @@
 """Classes that Pods refer to: how important they are (PriorityClass), what runs them (RuntimeClass)."""
 
-from typing import Any
-
 from applecart.embedded.field_errors import FieldError, duplicate, forbidden, invalid
 from applecart.embedded.kinds.metadata import IMMUTABLE
 from applecart.embedded.kinds.names import label_problems, validate_choice, validate_labels, validate_name
@@ -75,20 +73,17 @@ class RuntimeClassStrategy(Strategy):
         scheduling = obj.get("scheduling")
         if scheduling is not None:
             validate_labels(scheduling.get("nodeSelector"), "scheduling.nodeSelector", errors)
-            _validate_tolerations(scheduling.get("tolerations") or [], "scheduling.tolerations", errors)
+            path, tolerations = "scheduling.tolerations", scheduling.get("tolerations") or []
+            validate_tolerations(tolerations, errors, path)
+            seen = []
+            for index, toleration in enumerate(tolerations):
+                key = [toleration.get(name) or "" for name in ("key", "operator", "value", "effect")]
+                if key in seen:
+                    errors.append(duplicate(f"{path}[{index}]", toleration))
+                seen.append(key)
         return errors
 
     def validate_update(self, obj: Document, old: Document) -> list[FieldError]:
         if obj["handler"] == old.get("handler"):
             return []
         return [invalid("handler", obj["handler"], IMMUTABLE)]
-
-
-def _validate_tolerations(tolerations: list[dict[str, Any]], path: str, errors: list[FieldError]) -> None:
-    validate_tolerations(tolerations, errors, path)
-    seen = []
-    for index, toleration in enumerate(tolerations):
-        key = [toleration.get(name) or "" for name in ("key", "operator", "value", "effect")]
-        if key in seen:
-            errors.append(duplicate(f"{path}[{index}]", toleration))
-        seen.append(key)

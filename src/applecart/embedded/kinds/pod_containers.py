@@ -213,24 +213,20 @@ def _validate_restart(container: dict[str, Any], at: str, errors: list[FieldErro
 def validate_probes(container: dict[str, Any], spec: dict[str, Any], at: str, errors: list[FieldError]) -> None:
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         probe = container.get(name)
-        if probe is not None:
-            _validate_probe(name, probe, spec, f"{at}.{name}", errors)
-
-
-def _validate_probe(name: str, probe: dict[str, Any], spec: dict[str, Any], at: str, errors: list[FieldError]) -> None:
-    _validate_handler(probe, spec, at, errors)
-    for count in _COUNTS:
-        value = probe.get(count) or 0
-        if value < 0:
-            errors.append(invalid(f"{at}.{count}", value, NEGATIVE))
-    grace_s = probe.get("terminationGracePeriodSeconds")
-    if grace_s is not None and grace_s <= 0:
-        errors.append(invalid(f"{at}.terminationGracePeriodSeconds", grace_s, "must be greater than 0"))
-    if name == "readinessProbe":
-        if grace_s is not None:
-            errors.append(invalid(f"{at}.terminationGracePeriodSeconds", grace_s, "must not be set for readinessProbes"))
-    elif probe.get("successThreshold") != 1:
-        errors.append(invalid(f"{at}.successThreshold", probe.get("successThreshold") or 0, "must be 1"))
+        if probe is None:
+            continue
+        here = f"{at}.{name}"
+        _validate_handler(probe, spec, here, errors)
+        negative = [count for count in _COUNTS if (probe.get(count) or 0) < 0]
+        errors += [invalid(f"{here}.{count}", probe[count], NEGATIVE) for count in negative]
+        grace_s = probe.get("terminationGracePeriodSeconds")
+        if grace_s is not None and grace_s <= 0:
+            errors.append(invalid(f"{here}.terminationGracePeriodSeconds", grace_s, "must be greater than 0"))
+        if name == "readinessProbe":
+            if grace_s is not None:
+                errors.append(invalid(f"{here}.terminationGracePeriodSeconds", grace_s, "must not be set for readinessProbes"))
+        elif probe.get("successThreshold") != 1:
+            errors.append(invalid(f"{here}.successThreshold", probe.get("successThreshold") or 0, "must be 1"))
 
 
 def validate_lifecycle(lifecycle: dict[str, Any], spec: dict[str, Any], at: str, errors: list[FieldError]) -> None:

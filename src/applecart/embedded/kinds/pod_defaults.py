@@ -42,7 +42,9 @@ def default_pod(pod: Document) -> None:
             _default_container(container, is_on_host_network)
     for volume in spec.get("volumes") or ():
         _default_volume(volume)
-    _default_service_account(spec)
+    # `serviceAccount` is the old name of `serviceAccountName`: both are always there, or none.
+    if name := spec.get("serviceAccountName") or spec.get("serviceAccount"):
+        spec["serviceAccountName"] = spec["serviceAccount"] = name
     if not spec.get("restartPolicy"):
         spec["restartPolicy"] = "Always"
     grace_s = spec.get("terminationGracePeriodSeconds")
@@ -58,19 +60,8 @@ def default_pod(pod: Document) -> None:
         spec["schedulerName"] = "default-scheduler"
     if spec.get("enableServiceLinks") is None:
         spec["enableServiceLinks"] = True
-    _default_addresses(pod.setdefault("status", {}))
-
-
-def _default_service_account(spec: dict[str, Any]) -> None:
-    """`serviceAccount` is the old name of `serviceAccountName`: both are always there, or none."""
-    name = spec.get("serviceAccountName") or spec.get("serviceAccount")
-    if name:
-        spec["serviceAccountName"] = name
-        spec["serviceAccount"] = name
-
-
-def _default_addresses(status: dict[str, Any]) -> None:
-    """`podIP` is the first of `podIPs`; a reporter that knows only one of them is believed."""
+    # `podIP` is the first of `podIPs`; a reporter that knows only one of them is believed.
+    status = pod.setdefault("status", {})
     address, addresses = status.get("podIP"), status.get("podIPs")
     if address and (not addresses or addresses[0].get("ip") != address):
         status["podIPs"] = [{"ip": address}]

@@ -7,6 +7,8 @@ may be secret.
 """
 
 import json
+from functools import reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 from applecart.api.meta import stamp
@@ -250,19 +252,12 @@ def _given_up(merged: dict[str, Any], last: FieldSet, entries: Entries, shape: S
         return merged
     present = with_named(fields_in(merged, shape), shape)
     last = with_named(last, shape)
-    owned = with_named(_all(entries), shape)
+    owned = with_named(reduce(or_, (entry.fields for entry in entries.values()), NOTHING), shape)
     left = with_named(fields_in(without(merged, last, shape), shape), shape)
     kept = without(merged, present - (left | owned), shape)
     gone = (present - with_named(fields_in(kept, shape), shape)) & last
     remaining: dict[str, Any] = without(merged, gone, shape)
     return remaining
-
-
-def _all(entries: Entries) -> FieldSet:
-    owned = NOTHING
-    for entry in entries.values():
-        owned = owned | entry.fields
-    return owned
 
 
 def _unmanaged(live: dict[str, Any] | None) -> dict[str, Any]:

@@ -286,13 +286,11 @@ def managed_fields_of(obj: dict[str, Any] | None) -> Any:
 
 def _sent_or(sent: Any, stored: Entries) -> Entries:
     """What a client sent counts, or it could not change it; a client that knows nothing of it must not lose it."""
-    if sent == [] or (type(sent) is list and len(sent) == 1 and _is_blank(sent[0])):
+    if sent == [] or sent == [None]:
+        return {}
+    if type(sent) is list and len(sent) == 1 and type(sent[0]) is dict and not any(sent[0].values()):
         return {}
     return entries_or_none(sent) or stored
-
-
-def _is_blank(entry: Any) -> bool:
-    return entry is None or (type(entry) is dict and not any(entry.values()))
 
 
 @lru_cache(maxsize=64)

@@ -212,10 +212,6 @@ def bad_patch_type(directive: Any, patch: dict[str, Any]) -> Refusal:
     return unprocessable(f"unknown patch type: {directive} in map: {go_value(patch)}")
 
 
-def bad_order_list() -> Refusal:
-    return bad_request("invalid patch format of setElementOrder list")
-
-
 RETAIN = "$retainKeys"
 ORDER = "$setElementOrder"
 DELETE = "$deleteFromPrimitiveList"
@@ -326,7 +322,7 @@ def _after(directive: str, prefix: str) -> str:
     """Which member a directive is about."""
     head, slash, name = directive.partition("/")
     if head != prefix or not slash:
-        raise bad_order_list() if prefix == ORDER else bad_request("invalid patch format of primitive list")
+        raise bad_request(f"invalid patch format of {'setElementOrder' if prefix == ORDER else 'primitive'} list")
     return name
 
 

@@ -282,7 +282,8 @@ def _compare(element: Element, old: Any, new: Any, shape: Shape, sides: _Sides) 
         side.members.add(element)
         side.add(element, fields_in(new if old is ABSENT else old, shape, all_members=True))
         return
-    if _are_same_text(old, new):
+    # Most of an object is as it was, and encoding both is faster than walking them.
+    if type(old) is type(new) and (type(old) is dict or type(old) is list) and are_same_text(old, new):
         return
     old_form, new_form = form_of(shape, old), form_of(shape, new)
     # Where a value of unknown shape turned from a leaf into a map or back, it counts as both.
@@ -348,11 +349,6 @@ def _compare_items(old: Any, new: Any, shape: Shape, sides: _Sides) -> None:
             if old_items:
                 _compare(element, first_old, ABSENT, element_shape, sides)
             added.members.add(element)
-
-
-def _are_same_text(old: Any, new: Any) -> bool:
-    """Whether nothing can differ: most of an object is as it was, and encoding both is faster than walking them."""
-    return type(old) is type(new) and (type(old) is dict or type(old) is list) and are_same_text(old, new)
 
 
 def combined(live: Any, applied: Any, shape: Shape) -> Any:

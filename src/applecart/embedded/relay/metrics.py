@@ -227,15 +227,7 @@ class ResourceMetrics:
 
     def __init__(self, core: Core, scrapes: Scrapes) -> None:
         self._core = core
-        self._scrapes = scrapes
-
-    @property
-    def is_served(self) -> bool:
-        return self._scrapes.is_any
-
-    async def refresh(self) -> None:
-        """Ask the agents now, however fresh the figures are."""
-        await self._scrapes.look()
+        self.scrapes = scrapes
 
     async def answer(self, request: ApiRequest, asked: Attributes) -> Answer:
         """One request below the group's path, already authorized."""
@@ -243,7 +235,7 @@ class ResourceMetrics:
             raise no_such_resource()
         if asked.verb not in ("get", "list"):
             raise method_not_allowed()
-        usage = await self._scrapes.fresh()
+        usage = await self.scrapes.fresh()
         is_node = asked.resource == "nodes"
         if is_node and asked.namespace:
             raise no_such_resource()

@@ -32,7 +32,7 @@ class Relay:
 
     @property
     def kinds(self) -> Sequence[Served]:
-        return METRICS_KINDS if self.metrics.is_served else ()
+        return METRICS_KINDS if self.metrics.scrapes.is_any else ()
 
     async def computed(self, request: ApiRequest, asked: Attributes) -> Answer:
         """Usage of Nodes and Pods, already authorized."""

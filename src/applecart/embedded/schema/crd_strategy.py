@@ -206,7 +206,14 @@ class CrdStrategy(Strategy):
             raise bad_request(TOO_DEEP) from None
 
     def validate_update(self, obj: Document, old: Document) -> list[FieldError]:
-        return change_errors(obj, old)
+        new, before = obj["spec"], old["spec"]
+        fixed: list[tuple[str, Any, Any]] = []
+        if is_established(old):
+            fixed.append(("spec.scope", new.get("scope"), before.get("scope")))
+            fixed.append(("spec.names.kind", new["names"].get("kind"), before["names"].get("kind")))
+        fixed.append(("spec.group", new.get("group"), before.get("group")))
+        fixed.append(("spec.names.plural", new["names"].get("plural"), before["names"].get("plural")))
+        return [invalid(path, value, "field is immutable") for path, value, was in fixed if value != was]
 
     def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
         names = (obj.get("status") or {}).get("acceptedNames") or {}
@@ -266,18 +273,6 @@ def _too_many_names(names: Document, path: str) -> Iterator[FieldError]:
 def _too_many(path: str, items: Sequence[Any]) -> Iterator[FieldError]:
     if len(items) > MOST_OF_A_DEFINITION:
         yield FieldError("TooMany", path, f"must have at most {MOST_OF_A_DEFINITION} items", len(items))
-
-
-def change_errors(crd: Document, old: Document) -> list[FieldError]:
-    """What may not change once a definition exists."""
-    new, before = crd["spec"], old["spec"]
-    fixed: list[tuple[str, Any, Any]] = []
-    if is_established(old):
-        fixed.append(("spec.scope", new.get("scope"), before.get("scope")))
-        fixed.append(("spec.names.kind", new["names"].get("kind"), before["names"].get("kind")))
-    fixed.append(("spec.group", new.get("group"), before.get("group")))
-    fixed.append(("spec.names.plural", new["names"].get("plural"), before["names"].get("plural")))
-    return [invalid(path, value, "field is immutable") for path, value, was in fixed if value != was]
 
 
 def _spec_errors(spec: Document) -> Iterator[FieldError]:

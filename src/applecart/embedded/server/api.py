@@ -94,15 +94,14 @@ class Api:
             return not_found_page()
         if self.core.worker is None or attributes.verb in OF_COLLECTIONS or attributes.subresource == "log":
             return await self._served(request, attributes)
-        if not is_large(request, self._about(kind, attributes)):
+        about: Record | None = None  # the object that the path names
+        if kind is not None:
+            about = find(self.core, kind, Key(attributes.namespace if kind.resource.namespaced else "", attributes.name))
+        if not is_large(request, about):
             with suppress(TooMuchForTheLoop), on_the_loop():
                 return await self._served(request, attributes)
         beside = partial(Api, identity=self._identity, pages=self._pages)
         return await beside_the_loop(self.core, request.user, lambda core: beside(core)._served(request, attributes))
-
-    def _about(self, kind: Kind | None, asked: Attributes) -> Record | None:
-        """The object that a path names."""
-        return find(self.core, kind, Key(asked.namespace if kind.resource.namespaced else "", asked.name)) if kind else None
 
     async def _served(self, request: ApiRequest, asked: Attributes) -> Answer | StreamAnswer:
         """Of a kind as it is by now: beside the loop a request may have waited."""

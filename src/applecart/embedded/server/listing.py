@@ -142,7 +142,9 @@ async def page(core: Core, kind: Kind, namespace: str | None, options: ListOptio
         try:
             records = await store.records_at(label, at, namespace, options.after)
         except Compacted:
-            raise _compacted(options) from None
+            if not options.is_continued or options.after is None:
+                raise Refusal(410, "Expired", "The resourceVersion for the provided list is too old.") from None
+            raise Refusal(410, "Expired", _EXPIRED, metadata={"continue": _token(-1, options.after)}) from None
     else:
         at = now
         records = store.table(label).records(namespace, options.after)
@@ -233,12 +235,6 @@ def _read_token(text: str) -> _Token:
     if token.v != "meta.k8s.io/v1" or token.rv == 0 or "/" not in token.start:
         raise bad_request("invalid continue token: continue key is not valid: incorrect encoded start key")
     return token
-
-
-def _compacted(options: ListOptions) -> Refusal:
-    if not options.is_continued or options.after is None:
-        return Refusal(410, "Expired", "The resourceVersion for the provided list is too old.")
-    return Refusal(410, "Expired", _EXPIRED, metadata={"continue": _token(-1, options.after)})
 
 
 def unsupported(kind: Kind, name: str) -> Refusal:

@@ -13,14 +13,13 @@ import msgspec
 
 from applecart.api.meta import Resource
 from applecart.clock import Clock
+from applecart.embedded.kinds.builtin import built_in_kind
 from applecart.embedded.kinds.kind import Kind, Subresource
 from applecart.embedded.kinds.strategy import Document
 from applecart.embedded.schema.crd_strategy import BUILT_IN, CrdStrategy, TakenNames, taken_names
 from applecart.embedded.store.record import NOTHING, Traits
 from applecart.embedded.store.store import Reader, peek
-from applecart.embedded.structure.types import shape_of
 from applecart.embedded.surface.served import COMPUTED_GROUP, VIRTUAL_KINDS
-from applecart.embedded.tables.built_in import table_of
 from applecart.observe.logs import logger
 
 _log = logger(__name__)
@@ -129,15 +128,5 @@ def definition_kind(others: Callable[[], Reader], clock: Clock, is_builtin_group
             return BUILT_IN
         return taken_names(others().each(CRD_LABEL), group, definition["metadata"].get("name") or "")
 
-    return Kind(
-        resource=CRD,
-        storage=CRD,
-        singular="customresourcedefinition",
-        list_kind="CustomResourceDefinitionList",
-        strategy=CrdStrategy(taken, clock.now, is_builtin_group),
-        shape=shape_of(CRD.api_version, CRD.kind),
-        table=table_of(CRD.group, CRD.plural),
-        short_names=("crd", "crds"),
-        categories=("api-extensions",),
-        subresources=(Subresource("status", CRD.kind),),
-    )
+    strategy = CrdStrategy(taken, clock.now, is_builtin_group)
+    return built_in_kind(CRD, strategy, ("crd", "crds"), ("api-extensions",), (Subresource("status", CRD.kind),))

@@ -42,7 +42,8 @@ class OpenApi:
         self._documents: dict[str, tuple[bytes, str]] = {}
         if previous is not None:
             made = dict(previous._documents)  # which may be growing, beside the loop
-            same = {path for path, found in self._kinds.items() if _are_same(found, previous._kinds.get(path, []))}
+            old = previous._kinds
+            same = {path for path, found in self._kinds.items() if [*map(id, found)] == [*map(id, old.get(path, ()))]}
             self._documents = {path: made[path] for path in same & made.keys()}
         self._index = b""
 
@@ -66,10 +67,6 @@ class OpenApi:
             body = msgspec.json.encode(_document(self._kinds[path], self._schema_of))
             self._documents[path] = (body, hashlib.sha512(body).hexdigest().upper())
         return self._documents[path]
-
-
-def _are_same(some: list[Served], others: list[Served]) -> bool:
-    return len(some) == len(others) and all(one is other for one, other in zip(some, others, strict=True))
 
 
 def _document(kinds: list[Served], schema_of: Callable[[Any], Document | None]) -> Document:

@@ -170,7 +170,7 @@ async def test_an_outage_is_told_once_and_its_end_too(world: World, caplog: pyte
         assert "connection" in informer.trouble.because
         assert asyncio.get_running_loop().time() - informer.trouble.since == pytest.approx(DAY_S, abs=60)
         world.network.heal()
-        await elapse(60)
+        await elapse(90)  # a list, and a bookmark of the watch after it
         assert informer.trouble is None
     warnings = [record for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == 1
@@ -206,25 +206,34 @@ async def test_a_single_hiccup_is_not_worth_a_warning(world: World, caplog: pyte
     assert caplog.records == []
 
 
-async def test_a_server_that_asks_for_a_day_is_asked_again_soon(world: World) -> None:
-    """As for calls, it is down. It was obeyed: ready, no log, and deaf until tomorrow."""
+async def test_a_server_that_asks_for_a_day_is_asked_again_in_a_minute(world: World) -> None:
+    """It was obeyed: ready, no log, and deaf until tomorrow."""
     informer = world.informer(tuning=Tuning(watch_s=20))
     watches = in_turn([None, Says(503, retry_after_s=86_400)])
     world.network.plan = lambda request: watches(request) if ("watch", "true") in request.query else None
     async with following(informer):
         await informer.following()
-        await elapse(40)
+        await elapse(90)
         await world.create("a")
         await elapse(1)
         assert names(informer) == {"a"}
         assert informer.trouble is None
 
 
+@pytest.mark.parametrize("asked_s", [60, 61, 86_400])
+async def test_a_server_that_asks_for_a_minute_or_more_is_asked_once_a_minute(world: World, asked_s: int) -> None:
+    """One that asked for 61 s was asked three times as often as one that asked for 60."""
+    world.network.plan = always(Says(429, retry_after_s=asked_s))
+    async with following(world.informer()):
+        await elapse(600)
+    assert 5 < world.lists_read() <= 10
+
+
 async def test_a_server_that_always_asks_for_a_day_is_trouble(world: World) -> None:
     world.network.plan = always(Says(503, retry_after_s=86_400))
     informer = world.informer()
     async with following(informer):
-        await elapse(60)
+        await elapse(90)
         assert informer.trouble is not None
 
 
@@ -413,6 +422,18 @@ async def test_a_server_that_answers_every_list_and_410_to_every_watch_is_troubl
         await world.create("a")
         await informer.wait_until(lambda: "a" in names(informer))
         assert informer.trouble is None
+
+
+async def test_410_to_every_watch_stays_trouble_while_lists_come_and_go(world: World) -> None:
+    """A list that failed made the next one count as the recovery: sixty changes of it in twenty minutes, each with a line."""
+    lists = in_turn([None, Says(403)] * 1000)
+    world.network.plan = lambda request: Says(410) if ("watch", "true") in request.query else lists(request)
+    informer = world.informer()
+    async with following(informer):
+        await elapse(60)
+        for _ in range(1200):
+            assert informer.trouble is not None
+            await elapse(1)
 
 
 async def test_a_refusal_is_survived_until_somebody_grants_the_right(world: World) -> None:

@@ -17,7 +17,7 @@ import msgspec
 from applecart.errors import ApplecartError, DeadlineExceeded, NeverSent, Permanent, Unreachable
 from applecart.kube.errors import ApiError, Conflict, ServerFault, TooManyRequests
 
-LONGEST_RETRY_AFTER_S = 60.0  # a server that asks for more is treated as down; the caller's own backoff takes over
+LONGEST_RETRY_AFTER_S = 60.0  # a call that is asked for more fails; whoever goes on by itself waits no longer for it
 
 
 class Backoff(msgspec.Struct, frozen=True):
@@ -65,16 +65,15 @@ def failure_of(error: BaseException) -> Failure:
     return Failure.TRANSIENT if isinstance(error, ApplecartError) else Failure.UNEXPECTED
 
 
-def requeue_after_s(error: BaseException, failures: int, backoffs: FailureBackoffs, chance: random.Random) -> float:
-    """Seconds until failed work is tried again, after so many failures in a row.
+def asked_s(error: BaseException) -> float:
+    """For how long a server asked not to come back; one that asks for a day is asked again within minutes."""
+    return min(error.retry_after_s or 0.0, LONGEST_RETRY_AFTER_S) if isinstance(error, ApiError) else 0.0
 
-    Not earlier than a server asked for, but one that asks for a day is asked again within minutes.
-    """
+
+def requeue_after_s(error: BaseException, failures: int, backoffs: FailureBackoffs, chance: random.Random) -> float:
+    """Seconds until failed work is tried again, after so many failures in a row and the pause that a server asked for."""
     backoff: Backoff = getattr(backoffs, failure_of(error))
-    wait_s = backoff.wait_s(failures, chance)
-    if isinstance(error, ApiError) and error.retry_after_s is not None:
-        return min(error.retry_after_s, LONGEST_RETRY_AFTER_S) + wait_s
-    return wait_s
+    return asked_s(error) + backoff.wait_s(failures, chance)
 
 
 def retry_wait_s(error: Exception, failures: int, *, repeatable: bool, chance: random.Random) -> float | None:

@@ -19,11 +19,11 @@ import msgspec
 
 from applecart.api.meta import Key, Object
 from applecart.errors import ApplecartError, DeadlineExceeded
-from applecart.kube.backoff import LONGEST_RETRY_AFTER_S, Backoff
+from applecart.kube.backoff import Backoff, asked_s
 from applecart.kube.cache import Cache, Change, IndexFunction, Replacement
 from applecart.kube.client import PAGE_SIZE, Client
 from applecart.kube.codec import Frame
-from applecart.kube.errors import ApiError, Expired
+from applecart.kube.errors import Expired
 from applecart.kube.watch import IDLE_S, WATCH_S, position_of, watch
 from applecart.observe.logs import logger
 
@@ -227,7 +227,8 @@ class Informer(Generic[K]):
                 log.exception("informer failed, listing again", kind=self._what)
                 failures += 1
                 await self._rest(failures, error)
-            was_deaf = is_listed and self._heard_count == heard_before  # then the next list says nothing of watches either
+            # Whether watches are well again is told by a watch only: not by the next list, nor by one that failed in between.
+            was_deaf = (is_listed or was_deaf) and self._heard_count == heard_before
 
     async def _relist(self) -> None:
         replacement = Replacement(self._cache)
@@ -389,12 +390,10 @@ class Informer(Generic[K]):
             log.warning("cannot follow the API, keeping what is known", kind=self._what, because=because)
 
     async def _rest(self, failures: int, error: Exception) -> None:
-        """Wait before trying again, as long as the server asked for. One that asks for very long is down, as for calls."""
+        """Wait before trying again, also for as long as the server asked."""
         self._is_watching = False
         self._failed(str(error))
-        asked_s = (error.retry_after_s or 0.0) if isinstance(error, ApiError) else 0.0
-        asked_s = asked_s if asked_s <= LONGEST_RETRY_AFTER_S else 0.0
-        await asyncio.sleep(max(asked_s, self._tuning.pace.wait_s(failures, self._client.clock.random)))
+        await asyncio.sleep(asked_s(error) + self._tuning.pace.wait_s(failures, self._client.clock.random))
 
 
 def _what_makes_it(function: IndexFunction[K]) -> object:

@@ -16,6 +16,7 @@ from applecart.kube.client import Client
 from applecart.kube.lease import (
     NEVER_SEEN,
     RELEASE_S,
+    STAMPS_ON_THEIR_WAY,
     LeaseHold,
     Seen,
     Standing,
@@ -348,3 +349,22 @@ async def test_a_record_with_our_name_and_a_stamp_of_somebody_else_is_not_ours(t
     assert not table.hold.is_safe()
     await table.hold.release()
     assert (await table.lease()).holder == "me"
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+async def test_a_holder_knows_its_own_record_after_any_number_of_refused_renewals(
+    table: Table, caplog: pytest.LogCaptureFixture, is_answered: bool
+) -> None:
+    """After a hundred it took its own Lease for a namesake's, and anew when the right to write came back."""
+    await table.hold.attempt()
+    if not is_answered:
+        table.wire.plan = lambda request: Lost() if request.method == "PATCH" else None
+        await table.hold.attempt()
+    table.wire.plan = lambda request: Says(403) if request.method == "PATCH" else None
+    for _ in range(2 * STAMPS_ON_THEIR_WAY):
+        await elapse(2)
+        assert await table.hold.attempt() is Standing.UNSURE
+    table.wire.heal()
+    assert await table.hold.attempt() is Standing.LEADER
+    assert table.hold.takes == 1
+    assert "in our name" not in caplog.text

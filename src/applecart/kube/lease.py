@@ -26,7 +26,7 @@ from applecart.observe.logs import logger
 JITTER = 0.2  # of the retry time: standbys that started together drift apart
 DRIFT = 0.05  # how much faster than ours another machine's clock may run; far beyond any quartz, enough for a throttled VM
 
-STAMPS_REMEMBERED = 100  # far more writes than can still arrive
+STAMPS_ON_THEIR_WAY = 100  # of writes that the record has not shown: far more than can still arrive
 RELEASE_S = 5.0  # a clean exit must not hang on an API that is away; the lease runs out anyway
 
 
@@ -155,7 +155,8 @@ class LeaseHold:
         self._clock = clock
         self._timing = timing
         self._seen = NEVER_SEEN
-        self._stamps: deque[str] = deque(maxlen=STAMPS_REMEMBERED)  # that we sent, the latest last
+        self._sent_stamps: deque[str] = deque(maxlen=STAMPS_ON_THEIR_WAY)
+        self._shown_stamp = ""  # the last of ours that was in the record: it stays there while all writes fail
         self._knows_namesake = False
         self.may_be_ours = False  # also while it is being taken: only the answer tells
         self._is_current = False  # whether `_seen` is our own last write, so that no look is needed before the next
@@ -239,7 +240,7 @@ class LeaseHold:
 
     def _is_namesakes(self) -> bool:
         """Whether the record has our identity and a stamp that we never wrote: another process has, or had, that name."""
-        return self.holder == self.identity and self._seen.spec.renew_time not in self._stamps
+        return self.holder == self.identity and self._seen.spec.renew_time != self._shown_stamp
 
     async def _look(self) -> None:
         try:
@@ -247,13 +248,18 @@ class LeaseHold:
         except NotFound:
             self._seen = observe_missing(self._seen)
         else:
-            self._seen = observe(self._seen, lease.spec, lease.revision, self._clock.monotonic())
+            self._saw(lease)
+
+    def _saw(self, lease: Lease) -> None:
+        self._seen = observe(self._seen, lease.spec, lease.revision, self._clock.monotonic())
+        if (stamp := self._seen.spec.renew_time or "") in self._sent_stamps:
+            self._shown_stamp = stamp
 
     async def _carry_out(self, step: Step) -> None:
         if step is Step.CREATE:
             blank = Lease(metadata=ObjectMeta(name=self.key.name, namespace=self.key.namespace))
             lease = await self._client.create(blank)
-            self._seen = observe(self._seen, lease.spec, lease.revision, self._clock.monotonic())
+            self._saw(lease)
         now = self._clock.now()
         if step is Step.RENEW:
             await self._write(renewed(self._seen.spec, self.identity, now, self._timing))
@@ -265,11 +271,11 @@ class LeaseHold:
     async def _write(self, spec: dict[str, Any]) -> None:
         sent_s, sent_at = self._clock.monotonic(), self._clock.now()
         self.may_be_ours = True
-        self._stamps.append(spec["renewTime"])
+        self._sent_stamps.append(spec["renewTime"])
         # Should this fail half-way, the record may or may not be ours: only a look can tell.
         self._is_current = False
         lease = await self._client.patch(Lease, self.key, Merge({"spec": spec}), if_revision=self._seen.revision)
-        self._seen = observe(self._seen, lease.spec, lease.revision, self._clock.monotonic())
+        self._saw(lease)
         self._renewed_s, self._renewed_at = sent_s, sent_at
         self._is_current = True
 

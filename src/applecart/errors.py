@@ -44,9 +44,9 @@ class ControlPlaneFault(Transient):
 
 
 def only_one(error: BaseException) -> BaseException:
-    """What a task group wrapped: the one error, or of several the first that has a sentence for people."""
+    """What a task group wrapped: of several the first, if all have a sentence for people. Else what has none: a bug must be seen."""
     if not isinstance(error, BaseExceptionGroup):
         return error
     inner = [only_one(one) for one in error.exceptions]
-    told = [one for one in inner if isinstance(one, ApplecartError)]
-    return told[0] if told else inner[0] if len(inner) == 1 else error
+    untold = [one for one in inner if not isinstance(one, ApplecartError)]
+    return error if len(untold) > 1 else (untold or inner)[0]

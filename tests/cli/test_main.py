@@ -41,8 +41,13 @@ def ends_with(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
             1,
         ),
         (
-            ExceptionGroup("tasks", [OSError("what followed"), Unreachable("what a person reads")]),
+            ExceptionGroup("tasks", [Unreachable("what a person reads"), BadInput("what followed")]),
             "applecart: what a person reads\n",
+            1,
+        ),
+        (  # a sibling's end hid the bug
+            ExceptionGroup("tasks", [Unreachable("what followed"), TypeError("a bug")]),
+            "applecart: unexpected TypeError: a bug; run with --debug for the traceback\n",
             1,
         ),
         (

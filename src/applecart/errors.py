@@ -44,7 +44,7 @@ class ControlPlaneFault(Transient):
 
 
 def only_one(error: BaseException) -> BaseException:
-    """What a task group wrapped: of several the first, if all have a sentence for people. Else what has none: a bug must be seen."""
+    """What a task group wrapped: of several what has no sentence for people, because it is a bug; the first if all have one."""
     if not isinstance(error, BaseExceptionGroup):
         return error
     inner = [only_one(one) for one in error.exceptions]

@@ -13,7 +13,7 @@ import pytest
 from applecart.api.core import ConfigMap
 from applecart.api.meta import Key, ObjectMeta, OwnerReference
 from applecart.api.pods import Pod, PodStatus
-from applecart.clock import Clock
+from applecart.clock import Clock, VirtualLoop
 from applecart.embedded.server.server import RunningApi
 from applecart.errors import BadInput, Transient
 from applecart.kube.cache import Change
@@ -268,6 +268,19 @@ async def test_a_reconcile_that_overruns_is_cancelled_and_only_its_own_key_waits
     assert bench.heard.of("hung") == [Outcome.OVERRUN]
     assert cancelled[0] == "hung"
     assert len(bench.times_of("hung")) == 2  # tried again at the transient pace
+
+
+async def test_a_process_that_stood_still_blames_no_reconcile_for_it(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    """After a pause of the VM both times were over: one that ended at once was said to go on after its deadline."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    async with Bench(clock, lambda _: loop.create_future(), deadline_s=5).running() as bench:
+        bench.queue.add("a")
+        await elapse(1)
+        loop.advance(60)
+        await elapse(0.1)
+        assert bench.heard.of("a") == [Outcome.OVERRUN]
+    assert [record.message for record in caplog.records] == ["reconcile failed"]
 
 
 async def test_an_overrun_that_hides_behind_another_error_is_still_counted_as_one(clock: Clock) -> None:

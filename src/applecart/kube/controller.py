@@ -217,7 +217,15 @@ class Controller(Generic[H]):
 
     async def _reconcile_in_time(self, key: H) -> Result:
         limit = asyncio.timeout(self._deadline_s)
-        overdue = asyncio.get_running_loop().call_later(2 * self._deadline_s, self._tell_stuck, key, self._clock.monotonic())
+        loop, began_s = asyncio.get_running_loop(), self._clock.monotonic()
+        overdue: asyncio.TimerHandle
+
+        def cancelled() -> None:
+            """It has its time to end from now on: after a standstill of the process both times would be over at once."""
+            nonlocal overdue
+            overdue = loop.call_later(self._deadline_s, self._tell_stuck, key, began_s)
+
+        overdue = loop.call_later(self._deadline_s, cancelled)
         try:
             async with limit:
                 return await uncancelled(self._reconcile_on_own_writes(key))

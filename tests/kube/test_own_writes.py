@@ -602,6 +602,140 @@ async def test_what_was_looked_up_in_a_store_before_it_was_restored_is_looked_up
         task.cancel()
 
 
+async def test_what_was_deleted_stays_gone_while_another_cache_is_waited_for(running: RunningApi, clock: Clock) -> None:
+    """The first cache had caught up; while the second did, the event of a creation that was taken back reached the first."""
+    people = Client(running.transport(), clock)
+    wires = [Slowly(running.transport()), Slowly(running.transport())]
+    maps = Informer(Client(wires[0], clock), ConfigMap, "ci")
+    pods = Informer(Client(wires[1], clock), Pod, "ci")
+    writes = OwnWrites()
+    tasks = []
+    for informer in (maps, pods):
+        writes.read_from(informer)
+        tasks.append(asyncio.create_task(informer.run()))
+        await informer.following()
+    wires[0].lag_s, wires[1].lag_s = 2.5, 3.0
+    await people.create(config_map("ci", "a"))
+    await elapse(1)
+    with writes.noted():
+        await people.delete(ConfigMap, Key("ci", "a"))
+        await people.create(pod("ci", "p"))
+    await writes.seen()
+    assert [obj.name for obj in maps] == []
+    for task in tasks:
+        task.cancel()
+
+
+async def test_an_answer_that_a_list_puts_in_doubt_is_asked_for_again_at_once(running: RunningApi, clock: Clock) -> None:
+    """It became a doubt among others of that moment: the reconcile began, with what was deleted in the cache."""
+    async with staged(running, clock) as stage:
+        people = Client(running.transport(), clock)
+        expires = True
+
+        def plan(request: Request) -> Fault | None:
+            nonlocal expires
+            query = dict(request.query)
+            if request.method != "GET":
+                return None
+            if "watch" in query:
+                return Says(410) if expires else Late(5.0)
+            if "fieldSelector" in query:
+                return Late(3.0) if "metadata.name=b" in query["fieldSelector"] else None
+            expires = False
+            return Late(2.0)  # the list is read now and told later
+
+        stage.network.plan = plan
+        stage.network.sever()
+        for name in ("a", "b"):
+            await people.create(config_map("ci", name))
+        with stage.writes.noted():
+            await people.delete(ConfigMap, Key("ci", "b"))
+        while expires:
+            await elapse(0.05)
+        await elapse(0.05)
+        with stage.writes.noted():
+            await people.delete(ConfigMap, Key("ci", "a"))
+        await stage.writes.seen()
+        assert stage.names == []
+
+
+async def test_an_answer_that_was_on_its_way_while_the_store_was_restored_is_asked_for_again(
+    running: RunningApi, clock: Clock
+) -> None:
+    """It was kept with the place of the old store, which the new one reached after an hour: every key was behind until then."""
+    async with serving(clock) as old:
+        switch, people = Switch(old.transport()), Client(old.transport(), clock)
+        network = FaultyTransport(switch)
+        for number in range(50):
+            await people.create(config_map("ci", f"n-{number}"))
+        maps, writes = Informer(Client(network, clock), ConfigMap, "ci"), OwnWrites()
+        writes.read_from(maps)
+        task = asyncio.create_task(maps.run())
+        await maps.following()
+        network.plan = lambda request: Late(4.0) if "fieldSelector" in dict(request.query) else None
+        with writes.noted():
+            await people.delete(ConfigMap, Key("ci", "n-0"))
+            await people.create(config_map("test", "elsewhere"))
+        seen = asyncio.create_task(writes.seen())
+        await elapse(0.5)
+        switch.inner = running.transport()
+        slow_look_ups, network.plan = network.plan, in_turn([Says(410)])
+        network.sever()
+        await maps.wait_until(lambda: not len(maps))
+        network.plan = slow_look_ups
+        await seen
+        await Client(running.transport(), clock).create(config_map("ci", "n-0"))
+        await maps.wait_until(lambda: len(maps) == 1)
+        began_s = clock.monotonic()
+        await writes.seen()
+        assert clock.monotonic() - began_s < 1
+        task.cancel()
+
+
+async def test_what_the_api_said_of_many_is_compared_once_while_nothing_moves(running: RunningApi, clock: Clock) -> None:
+    """Five thousand objects were walked through before every reconcile of a new term."""
+
+    class Counting(Informer[ConfigMap]):
+        count = 0
+
+        def get(self, key: Key) -> ConfigMap | None:
+            self.count += 1
+            return super().get(key)
+
+    people = Client(running.transport(), clock)
+    for number in range(20):
+        await people.create(config_map("ci", f"n-{number}"))
+    maps, writes = Counting(people, ConfigMap, "ci"), OwnWrites()
+    writes.read_from(maps)
+    task = asyncio.create_task(maps.run())
+    await maps.following()
+    await people.create(config_map("test", "elsewhere"))  # the informer is not past what the look-up will say
+    writes.begin_term()
+    await writes.seen()
+    assert maps.count > 0
+    maps.count = 0
+    await writes.seen()
+    assert maps.count == 0
+    task.cancel()
+
+
+async def test_a_sending_that_never_left_is_not_waited_for(running: RunningApi, clock: Clock) -> None:
+    """After an hour without a connection, the key waited another minute for what had never been sent."""
+    async with staged(running, clock) as stage:
+        network = FaultyTransport(running.transport(), in_turn([Lost()]))
+        client = Client(network, clock, deadline_s=1.0)
+        with stage.writes.noted(), pytest.raises(Unreachable):
+            await client.create(config_map("ci", "a"))
+        network.plan = always(Refused())
+        began_s = clock.monotonic()
+        while clock.monotonic() - began_s < SENT_AGAIN_S:
+            with pytest.raises(Behind):
+                await stage.writes.seen()
+            await elapse(1)
+        await stage.writes.seen()
+        assert stage.names == ["a"]
+
+
 async def test_what_came_and_went_while_the_watch_was_away_wakes_whoever_made_it(running: RunningApi, clock: Clock) -> None:
     """The list equals the cache, so no change is told: the pool had no Pod for a day."""
     network = FaultyTransport(running.transport())
@@ -856,7 +990,11 @@ async def test_a_lost_creation_that_was_carried_out_is_known_once_its_second_one
         assert stage.names == ["a"]
 
 
-@pytest.mark.parametrize("refusal", [Says(429, 32), Says(503, 32)], ids=["too many", "trouble"])
+@pytest.mark.parametrize(
+    "refusal",
+    [Says(429, 32), Says(503, 32), Says(401), Says(403), Says(408), Says(409)],
+    ids=["too many", "trouble", "unknown", "forbidden", "late", "a quota changed"],
+)
 async def test_a_second_sending_that_the_server_did_not_look_at_is_no_answer_to_the_first(
     running: RunningApi, clock: Clock, refusal: Fault
 ) -> None:

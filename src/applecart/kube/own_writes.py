@@ -4,8 +4,8 @@ While a reconcile runs, every write of any client is noted here (`applecart.kube
 so no write can forget it). Before the next one begins, the informers that the controller reads must show those writes. How
 that is known: an answer that holds an object has its revision, and the informer must reach it; what has none (a deletion, a
 binding) and what no event may tell (a write at the edge of an informer's selector) is looked up at the API, by name and in the
-informer's own scope, and the cache must then say the same. A write whose answer was lost is first sent again until the API
-says yes or no: its name or its precondition makes the second one harmless, and a late arrival of the first as well.
+informer's own scope, and the cache must then say the same. A lost write whose name or uid makes a second one harmless is sent
+again, for a minute, until the API says yes or no of its object: that makes a late arrival harmless as well.
 
 A write belongs to the reconcile that began it: one that is still on its way is waited for, and one that begins after its
 reconcile has ended is refused. What came and went behind a watch that was away wakes its key again. When the informers do not
@@ -24,12 +24,12 @@ from urllib.parse import unquote
 import msgspec
 
 from applecart.api.meta import Key
-from applecart.errors import ApplecartError, Permanent, Transient
+from applecart.errors import ApplecartError, NeverSent, Permanent, Transient
 from applecart.kube.client import RECORDER, Client
-from applecart.kube.errors import ApiError, ServerFault, TooManyRequests
+from applecart.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from applecart.kube.informer import Informer, NotInTime
 from applecart.kube.label_selector import selects
-from applecart.kube.transport import Request, Response
+from applecart.kube.transport import NotLeading, Request, Response
 from applecart.kube.watch import position_of
 
 WITHIN_S = 10.0  # a watch that works is milliseconds behind; one that does not is the informer's to repair
@@ -97,8 +97,10 @@ class _Follower:
         self._wake = wake
         self._written: dict[Key, _Written] = {}
         self._unsure: dict[Key, int] = {}  # written at a place that nobody told; numbered, so that a newer one is not lost
-        self._numbers = count()
+        self._numbers = count(1)
         self._answers: dict[Key, _Answer] = {}  # whose place the informer has not reached: older events may still come
+        self._shown_at: str | None = None  # the informer's revision at which all of them were shown
+        self._list_count = 0
         informer.on_list(self._listed)
 
     def note(self, key: Key, told: _Body, revision: str, by: Hashable) -> None:
@@ -133,15 +135,32 @@ class _Follower:
         for key, one in written.items():
             if informer.position < one.position:
                 self.doubt(key)
-        await self._settle_doubts()
-        await informer.wait_until(lambda: all(self._shows(*one) for one in self._answers.items()), WITHIN_S)
+        await self.settle(before=next(self._numbers))
         self._answers = {key: one for key, one in self._answers.items() if informer.position < one.position}
         self._written = {key: one for key, one in self._written.items() if written.get(key) != one}
 
-    async def _settle_doubts(self) -> None:
-        doubts = dict(self._unsure)
+    def is_settled(self, before: int = 1) -> bool:
+        """Nothing that came into doubt before is in doubt, and what the API said is shown."""
+        return all(number >= before for number in self._unsure.values()) and self._shows_answers()
+
+    async def settle(self, before: int = 1) -> None:
+        """Look up what is in doubt, and wait for the answers to be shown; again, when a list put one of them in doubt."""
+        while not self.is_settled(before):
+            await self._look_up({key: number for key, number in self._unsure.items() if number < before})
+            try:
+                await self.informer.wait_until(self._shows_answers, WITHIN_S)
+            except NotInTime:
+                self._recall(lambda key, one: not self._shows(key, one))
+                raise
+
+    async def _look_up(self, doubts: Mapping[Key, int]) -> None:
         for key in (WHOLE,) if len(doubts) > LOOK_UPS or WHOLE in doubts else sorted(doubts):
-            await self._until_equal(key)
+            lists_before = self._list_count
+            objects, revision = await self.informer.look(None if key == WHOLE else key)
+            answer = _Answer(position_of(revision), {obj.key: obj.revision for obj in objects})
+            if self._list_count > lists_before and self.informer.position < answer.position:
+                return  # the store may have been restored behind this answer
+            self._answers[key], self._shown_at = answer, None
             for settled in doubts if key == WHOLE else (key,):
                 if self._unsure.get(settled) == doubts[settled]:
                     del self._unsure[settled]
@@ -152,32 +171,39 @@ class _Follower:
         What the list has not reached may never be told: the store may have been restored, and its revisions gone back.
         """
         position = self.informer.position
+        self._list_count += 1
+        self._shown_at = None
         for key, one in self._written.items():
             if one.position <= position and self.informer.get(key) is None:
                 self._wake(one.by)
             if one.told_at > position:
                 self._written[key] = one._replace(told_at=0)
-        for key in [key for key, one in self._answers.items() if one.position > position]:
-            del self._answers[key]
-            self.doubt(key)
+        self._recall(lambda key, one: one.position > position)
 
-    async def _until_equal(self, key: Key) -> None:
-        """Wait until the cache shows what the API holds now of this object, or of all in the informer's scope."""
-        objects, revision = await self.informer.look(None if key == WHOLE else key)
-        answer = _Answer(position_of(revision), {obj.key: obj.revision for obj in objects})
-        await self.informer.wait_until(lambda: self._shows(key, answer), WITHIN_S)
-        self._answers[key] = answer
+    def _recall(self, is_doubtful: Callable[[Key, _Answer], bool]) -> None:
+        """What the API said may not hold: no reconcile begins before it was asked again."""
+        for key in [key for key, one in self._answers.items() if is_doubtful(key, one)]:
+            del self._answers[key]
+            self._unsure[key] = 0  # before any other
+
+    def _shows_answers(self) -> bool:
+        """Looked at only when the informer has moved: an answer may be about ten thousand objects."""
+        if self._shown_at != self.informer.revision and all(self._shows(*one) for one in self._answers.items()):
+            self._shown_at = self.informer.revision
+        return self._shown_at == self.informer.revision
 
     def _shows(self, key: Key, answer: _Answer) -> bool:
         """Whether the cache knows all that was found, or newer, and nothing older that was not found."""
         informer = self.informer
         if informer.position >= answer.position > 0:
             return True
+        if not all(_is_shown(informer, *one) for one in answer.found.items()):
+            return False
         for name in informer.keys() if key == WHOLE else (key,):
             known = informer.get(name)
             if known is not None and name not in answer.found and position_of(known.revision) <= answer.position:
                 return False
-        return all(_is_shown(informer, *one) for one in answer.found.items())
+        return True
 
 
 class OwnWrites:
@@ -240,6 +266,9 @@ class OwnWrites:
             try:
                 for follower in self._followers:
                     await follower.catch_up()
+                # An older event may have reached one while another was waited for. No wait follows the last look.
+                while late := next((one for one in self._followers if not one.is_settled()), None):
+                    await late.settle()
             finally:
                 self._turn.release()
         except (TimeoutError, NotInTime):
@@ -262,16 +291,18 @@ class OwnWrites:
     async def _send_again(self, lost: "_Lost") -> None:
         """Nothing of this is a write of the reconcile around it."""
         token = RECORDER.set(None)
+        was_sent = True
         try:
             async with asyncio.timeout(WITHIN_S):
                 await lost.client.call(lost.request, repeatable=False)
         except ApplecartError as error:
-            # What the server did not look at says nothing about the one before.
-            if not isinstance(error, ApiError) or isinstance(error, ServerFault | TooManyRequests):
+            was_sent = not isinstance(error, NeverSent | NotLeading)
+            if not _tells_of_the_first(lost.request, error):
                 raise Behind(f"{lost.request}: whether this was done is not known yet ({error})") from error
         finally:
             RECORDER.reset(token)
-            lost.last_sent = lost.now()
+            if was_sent:
+                lost.last_sent = lost.now()
 
     def wrote(self, request: Request, response: Response | None, by: Hashable) -> None:
         """Carried out; `response` is None when its answer is not known."""
@@ -380,6 +411,11 @@ def _is_harmless_twice(request: Request) -> bool:
     if request.method == "POST":
         return bool(_name_created(request) or body.metadata.uid)
     return request.method == "DELETE" and bool(body.preconditions.uid)
+
+
+def _tells_of_the_first(request: Request, refusal: ApplecartError) -> bool:
+    """A refusal that is about the object: others (who asks, a quota, the server's trouble) hold for this sending only."""
+    return isinstance(refusal, AlreadyExists | Invalid if _name_created(request) else NotFound | Conflict)
 
 
 def _is_shown(informer: Informer[Any], key: Key, revision: str) -> bool:

@@ -370,7 +370,7 @@ async def forever() -> None:
 
 
 def election(api: Backend, name: str, clock: Clock) -> Election:
-    return Election(api.client, Key(api.namespace, "provider"), name, clock, timing=Timing(4, 2.0, 0.2))
+    return Election(api.client, Key(api.namespace, "provider"), name, clock, timing=Timing(10, 2.0, 0.2))
 
 
 async def test_leadership_passes_from_one_to_the_next_on_every_api(api: Backend, clock: Clock) -> None:

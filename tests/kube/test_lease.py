@@ -14,6 +14,7 @@ from applecart.embedded.server.server import RunningApi
 from applecart.errors import BadInput
 from applecart.kube.client import Client
 from applecart.kube.lease import (
+    LAST_WORDS_S,
     NEVER_SEEN,
     RELEASE_S,
     STAMPS_ON_THEIR_WAY,
@@ -153,6 +154,7 @@ def test_transitions_are_counted_from_the_first_holder_on() -> None:
         (15, 2.4, 2, "renew deadline .2.4 s. must be longer than the retry period"),
         (15, 15, 2, "lease duration .15 s, less 5% for clock drift. must be longer than the renew deadline"),
         (10, 9.5, 2, "must be longer than the renew deadline .9.5 s."),
+        (9, 5, 2, "lease duration .9 s. must be at least 10 s"),
     ],
 )
 def test_times_that_cannot_be_safe_are_refused_with_a_sentence(
@@ -172,6 +174,7 @@ def test_times_that_are_accepted_leave_room_for_stopping_before_anybody_else_sta
         return
     assert 0 < timing.retry_s < timing.renew_deadline_s < timing.safe_s < timing.lease_s
     assert timing.stop_margin_s > 0
+    assert timing.safe_s + LAST_WORDS_S <= timing.lease_s
 
 
 class Table:

@@ -20,13 +20,12 @@ from applecart.api.meta import Key
 from applecart.clock import Clock
 from applecart.errors import ApplecartError, BadInput
 from applecart.kube.client import Client
-from applecart.kube.lease import JITTER, LeaseHold, Standing, Timing
+from applecart.kube.lease import JITTER, LAST_WORDS_S, LeaseHold, Standing, Timing
 from applecart.observe.logs import logger
 
 LEAST_WAIT_S = 0.01  # a timer may fire a clock tick early; looking again at once would be a loop without rest
 LEAST_STOP_S = 1.0  # after a pause of the whole process no margin is left: the fence is shut, and work gets this to unwind
 STUCK_EXIT_CODE = 70  # EX_SOFTWARE
-LAST_WORDS_S = 0.5  # a part of what the drift of clocks leaves between our time and the next holder's
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 

@@ -25,6 +25,7 @@ from applecart.observe.logs import logger
 
 JITTER = 0.2  # of the retry time: standbys that started together drift apart
 DRIFT = 0.05  # how much faster than ours another machine's clock may run; far beyond any quartz, enough for a throttled VM
+LAST_WORDS_S = 0.5  # of a process that ends itself; taken from what the drift leaves between its time and the next holder's
 
 STAMPS_ON_THEIR_WAY = 100  # of writes that the record has not shown: far more than can still arrive
 RELEASE_S = 5.0  # a clean exit must not hang on an API that is away; the lease runs out anyway
@@ -52,6 +53,11 @@ class Timing(msgspec.Struct, frozen=True):
             raise BadInput(
                 f"leader election: the lease duration ({self.lease_s} s, less {DRIFT:.0%} for clock drift) must be longer than"
                 f" the renew deadline ({self.renew_deadline_s:g} s), so that work can stop before another takes over"
+            )
+        if self.lease_s * DRIFT < LAST_WORDS_S:
+            raise BadInput(
+                f"leader election: the lease duration ({self.lease_s} s) must be at least {LAST_WORDS_S / DRIFT:g} s, so that a"
+                " process whose work does not stop has ended before another takes over"
             )
 
     @property

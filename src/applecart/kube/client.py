@@ -52,7 +52,7 @@ class Client:
     def __init__(self, transport: Transport, clock: Clock, *, deadline_s: float = DEADLINE_S) -> None:
         self.transport = transport
         self.clock = clock
-        self._deadline_s = deadline_s
+        self.deadline_s = deadline_s
 
     async def aclose(self) -> None:
         await self.transport.aclose()
@@ -219,13 +219,13 @@ class Client:
 
     async def _attempt(self, request: Request, repeatable: bool, attempts: "_Attempts") -> Response:
         loop = asyncio.get_running_loop()
-        give_up_at = loop.time() + self._deadline_s
+        give_up_at = loop.time() + self.deadline_s
         failures = attempts.failures
         while True:
             try:
                 left_s = give_up_at - loop.time()
                 attempts.under_way = True
-                tried = msgspec.structs.replace(request, deadline_s=left_s, given_s=self._deadline_s)
+                tried = msgspec.structs.replace(request, deadline_s=left_s, given_s=self.deadline_s)
                 response = await self.transport.send(tried)
                 if response.status < 400:
                     return response
@@ -243,7 +243,7 @@ class Client:
 
     async def open(self, request: Request) -> Stream:
         """Open a stream; a refusal raises its class. Not retried: whoever streams has its own way to resume."""
-        request = msgspec.structs.replace(request, deadline_s=min(request.deadline_s, self._deadline_s))
+        request = msgspec.structs.replace(request, deadline_s=min(request.deadline_s, self.deadline_s))
         stream = await self.transport.open(request)
         if stream.status < 400:
             return stream

@@ -45,7 +45,7 @@ class MetadataClient(Client):
     @classmethod
     def of(cls, client: Client) -> "MetadataClient":
         """One on the same connection as another client, as patient as that one."""
-        return cls(client.transport, client.clock, deadline_s=client._deadline_s)
+        return cls(client.transport, client.clock, deadline_s=client.deadline_s)
 
     async def get(self, kind: type[K], key: Key, *, subresource: str = "") -> K:
         request = Request("GET", object_path(kind.resource, key, subresource), accept=ONE)

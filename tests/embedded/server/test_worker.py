@@ -4,7 +4,8 @@ import asyncio
 import gc
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -150,6 +151,52 @@ async def test_whoever_goes_away_keeps_its_place_until_its_work_is_done(worker: 
     go.set()
     await all_done.wait()
     assert await worker.run(ONE, lambda: 1) == 1
+
+
+async def test_a_watch_is_not_refused_and_takes_no_place_of_a_request(worker: Worker) -> None:
+    """It ended, as there is no other way to tell it: of 12 agents that watched one large object 4 had to list again."""
+    watches = [worker.run(ONE, lambda: 1, is_watch=True) for _ in range(MOST_WAITING + 1)]
+    requests = [worker.run(ONE, lambda: 1) for _ in range(MOST_WAITING)]
+    assert await asyncio.gather(*watches, *requests) == [1] * (2 * MOST_WAITING + 1)
+    assert not worker._waiting
+
+
+async def test_a_watch_that_ends_leaves_the_queue_unless_its_turn_has_begun(worker: Worker) -> None:
+    """Nothing limits how many wait, so one that hangs up and watches again must not leave them all behind."""
+    go, order = threading.Event(), []
+
+    def job(number: int) -> None:
+        go.wait(20)
+        order.append(number)
+
+    watches = [asyncio.create_task(worker.run(ONE, partial(job, number), is_watch=True)) for number in range(3)]
+    for _ in range(2):  # turns: they have come, and the first has begun
+        await asyncio.sleep(0)
+    for watch in watches[:2]:
+        watch.cancel()
+    await asyncio.wait(watches[:2])
+    await asyncio.sleep(0)
+    assert list(worker._waiting.values()) == [2]
+    go.set()
+    await watches[2]
+    assert order == [0, 2]
+
+
+async def test_what_one_made_is_there_before_the_next_one_begins(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large event was encoded twice: the second watch began before the first could share what it had encoded."""
+    order, run = [], worker._run
+
+    async def noted(work: Callable[[], Any]) -> Any:
+        order.append("begins")
+        return await run(work)
+
+    async def waits(user: User) -> None:
+        await worker.run(user, lambda: None)
+        order.append("made")
+
+    monkeypatch.setattr(worker, "_run", noted)
+    await asyncio.gather(waits(ONE), waits(ONE), waits(OTHER))
+    assert order == ["begins", "made"] * 3
 
 
 async def test_garbage_is_collected_again_after_a_large_request(worker: Worker) -> None:

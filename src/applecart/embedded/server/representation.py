@@ -40,6 +40,7 @@ class Forms:
         self._core = core
         self._kind = kind
         self._user = request.user
+        self._is_watch = is_watch
         self._chosen: negotiation.Negotiated = choose_answer(
             request.accept,
             version=kind.resource.version,
@@ -96,7 +97,7 @@ class Forms:
         if not any(record.size_bytes > LARGE_BYTES for record in records):
             with suppress(TooMuchForTheLoop), on_the_loop():
                 return encode()
-        return await self._core.worker.run(self._user, encode)
+        return await self._core.worker.run(self._user, encode, is_watch=self._is_watch)
 
     async def _as_yaml(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         body = b"".join([piece async for piece in pieces])

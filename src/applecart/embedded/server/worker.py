@@ -19,10 +19,11 @@ from applecart.embedded.auth.user import MASTERS, User
 from applecart.embedded.refusals import Refusal, too_many_requests
 
 LARGE_BYTES = 16 << 10  # of JSON: what the worst of this size takes the loop is some 20 ms
-MOST_WAITING = 8  # of one user
+MOST_WAITING = 8  # requests of one payer
 LONGEST_S = 10.0  # ten times what the largest objects take that anybody needs
 
 Result = TypeVar("Result")
+_Whose = tuple[str, bool]  # the payer's name, and whether it is for a watch
 
 
 class _TakesTooLong(BaseException):
@@ -39,20 +40,29 @@ class Worker:
     def __init__(self, authorizer: Authorizer) -> None:
         self.authorizer = authorizer  # of this thread: what it derives from roles and Pods is shared with no other
         self._turn = asyncio.Lock()
-        self._turns_of: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._waiting: Counter[str] = Counter()
+        self._turns_of: defaultdict[_Whose, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._waiting: Counter[_Whose] = Counter()
+        self._begun: asyncio.Task[None] | None = None  # whose turn it is
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="large-requests", daemon=True)
         self._thread.start()
 
-    async def run(self, user: User, work: Callable[[], Result]) -> Result:
-        """What `work` returns or raises, once it was its turn."""
-        user = user.payer
-        if self._waiting[user.name] >= MOST_WAITING and MASTERS not in user.groups:
+    async def run(self, user: User, work: Callable[[], Result], *, is_watch: bool = False) -> Result:
+        """What `work` returns or raises, once it was its turn. Any number of watches may wait: to refuse one would end it."""
+        payer = user.payer
+        whose = payer.name, is_watch
+        if not is_watch and self._waiting[whose] >= MOST_WAITING and MASTERS not in payer.groups:
             raise too_many_requests("too many large requests, please try again later", 1)
-        self._waiting[user.name] += 1
-        # Whoever goes away meanwhile does not give its turn to the next one: there is one thread.
-        result = await asyncio.shield(asyncio.create_task(self._in_turn(user.name, work)))
+        self._waiting[whose] += 1
+        told: asyncio.Future[Result | Refusal] = asyncio.get_running_loop().create_future()
+        task = asyncio.create_task(self._in_turn(whose, work, told))
+        try:
+            result = await told
+        except asyncio.CancelledError:
+            # Whoever goes away meanwhile does not give its turn to the next one: there is one thread.
+            if is_watch and task is not self._begun:
+                task.cancel()
+            raise
         if isinstance(result, Refusal):
             raise result
         return result
@@ -60,16 +70,20 @@ class Worker:
     def close(self) -> None:
         self._jobs.put(None)
 
-    async def _in_turn(self, name: str, work: Callable[[], Result]) -> Result | Refusal:
+    async def _in_turn(self, whose: _Whose, work: Callable[[], Result], told: "asyncio.Future[Result | Refusal]") -> None:
         try:
-            async with self._turns_of[name], self._turn:  # users take turns, however much one of them sends
-                return await self._run(work)
+            async with self._turns_of[whose], self._turn:  # users take turns, however much one of them sends
+                self._begun = asyncio.current_task()
+                _tell(told.set_result, told, await self._run(work))  # before the next turn, which may use what was made
         except Refusal as refusal:  # as a value: to raise it where nobody waits any more would be told as a defect
-            return refusal
+            _tell(told.set_result, told, refusal)
+        except Exception as error:
+            _tell(told.set_exception, told, error)
         finally:
-            self._waiting[name] -= 1
-            if not self._waiting[name]:
-                del self._waiting[name], self._turns_of[name]
+            told.cancel()
+            self._waiting[whose] -= 1
+            if not self._waiting[whose]:
+                del self._waiting[whose], self._turns_of[whose]
 
     async def _run(self, work: Callable[[], Result]) -> Result:
         loop = asyncio.get_running_loop()

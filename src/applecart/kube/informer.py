@@ -92,6 +92,7 @@ class Informer(Generic[K]):
         self._waiters: list[asyncio.Future[None]] = []
         self._is_synced = False
         self._is_watching = False
+        self._until_relist: asyncio.Timeout | None = None
         self._failing_since: float | None = None
         self._heard_count = 0  # how often a watch brought anything
         for name, function in (indexes or {}).items():
@@ -116,7 +117,7 @@ class Informer(Generic[K]):
 
     def add_index(self, name: str, function: IndexFunction[K]) -> None:
         """Find objects by what the function says of them. One that it fails on is found by no value; all else goes on."""
-        same = _what_makes_it(function)
+        same = _comparable(function)
         if self._index_functions.setdefault(name, same) != same:
             raise ValueError(f"{self._what}: the index {name!r} finds by another function already; give this one another name")
 
@@ -206,6 +207,12 @@ class Informer(Generic[K]):
 
     # Following
 
+    def list_again(self) -> None:
+        """Somebody has proof that the watch kept an event back: do not wait for the next relist."""
+        if self._until_relist is not None:
+            log.warning("the watch did not tell everything, listing again", kind=self._what)
+            self._until_relist.reschedule(asyncio.get_running_loop().time())
+
     async def run(self) -> None:
         """Follow the API until cancelled."""
         failures = 0
@@ -256,12 +263,22 @@ class Informer(Generic[K]):
 
     async def _follow(self) -> None:
         """Watch, again and again, until the next relist is due."""
+        try:
+            async with asyncio.timeout(self._tuning.relist_s * (0.9 + self._client.clock.random.random() / 5)) as until_relist:
+                self._until_relist = until_relist
+                await self._watch()
+        except TimeoutError:
+            if not until_relist.expired():
+                raise
+        finally:
+            self._until_relist = None
+
+    async def _watch(self) -> None:
         now = asyncio.get_running_loop().time
-        relist_at = now() + self._tuning.relist_s * (0.9 + self._client.clock.random.random() / 5)
+        watch_s = self._tuning.watch_s
         failures = 0
-        while (left_s := relist_at - now()) > 0:
+        while True:
             began, heard_before = now(), self._heard_count
-            watch_s = min(self._tuning.watch_s, max(1, int(left_s)))
             try:
                 await self._watch_once(watch_s)
             except Expired:
@@ -396,7 +413,7 @@ class Informer(Generic[K]):
         await asyncio.sleep(asked_s(error) + self._tuning.pace.wait_s(failures, self._client.clock.random))
 
 
-def _what_makes_it(function: IndexFunction[K]) -> object:
+def _comparable(function: IndexFunction[K]) -> object:
     """Equal for functions that find by the same: the same code, made at the same place with the same values."""
     parts = ("__code__", "__self__", "__closure__", "__defaults__", "__kwdefaults__")
     return tuple(getattr(function, part, None) for part in parts) if hasattr(function, "__code__") else function

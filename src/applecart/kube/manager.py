@@ -30,8 +30,8 @@ from applecart.kube.runtime_metrics import (
     ElectionMetrics,
     InformerMetrics,
     RecorderMetrics,
+    kind_label,
     measured_queue,
-    what_is_held,
 )
 from applecart.kube.transport import FencedTransport
 from applecart.observe.ages import Ages
@@ -204,4 +204,4 @@ class Manager:
 
 
 def _name_of(informer: Informer[Any]) -> str:
-    return " ".join(filter(None, ("informer of", what_is_held(informer), informer.scope)))
+    return " ".join(filter(None, ("informer of", kind_label(informer), informer.scope)))

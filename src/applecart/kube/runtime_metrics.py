@@ -20,7 +20,7 @@ from applecart.observe.metrics import Metrics
 H = TypeVar("H", bound=Hashable)
 
 
-def what_is_held(informer: Informer[Any]) -> str:
+def kind_label(informer: Informer[Any]) -> str:
     """The kind that is in memory: a whole one and its metadata alone are two, also in one scope."""
     label = informer.kind.resource.label
     return f"metadata of {label}" if issubclass(informer.kind, PartialObject) else label
@@ -37,14 +37,14 @@ class InformerMetrics:
 
     def follow(self, informer: Informer[Any]) -> None:
         """Export what the informer looks like at the moment somebody reads."""
-        where = (what_is_held(informer), informer.scope)
+        where = (kind_label(informer), informer.scope)
         self._objects.of(*where).set_function(informer.__len__)
         self._behind.of(*where).set_function(informer.behind_s)
         self._untold.of(*where).set_function(lambda: informer.untold_count)
 
     def forget(self, informer: Informer[Any]) -> None:
         for gauge in (self._objects, self._behind, self._untold):
-            gauge.forget(what_is_held(informer), informer.scope)
+            gauge.forget(kind_label(informer), informer.scope)
 
 
 class QueueMetrics:
@@ -86,7 +86,7 @@ class ControllerMetrics:
         self._name = name
         self._ages = ages
         self._for_event, self._for_retry = f"{name}-event", f"{name}-retry"
-        self._put_by: list[Waiting] = []
+        self._waited_at_stop: list[Waiting] = []
         self._total = metrics.counter("controller_runtime_reconcile_total", "Reconciles.", ["controller", "result"])
         self._time = metrics.histogram("controller_runtime_reconcile_time_seconds", "Their time.", ["controller"]).of(name)
 
@@ -106,15 +106,15 @@ class ControllerMetrics:
     def started(self) -> None:
         """What waited when it was stopped is still queued. It waits from now on: somebody else may have worked until now."""
         if self._ages is not None:
-            for one in self._put_by:
+            for one in self._waited_at_stop:
                 self._ages.waiting(one.wait, one.key)
-        self._put_by = []
+        self._waited_at_stop = []
 
     def stopped(self) -> None:
         """Here nothing waits any more; elsewhere it may."""
         if self._ages is not None:
             for wait in (self._for_event, self._for_retry):
-                self._put_by += self._ages.oldest(MOST_TRACKED, wait)
+                self._waited_at_stop += self._ages.oldest(MOST_TRACKED, wait)
                 self._ages.clear(wait)
 
 

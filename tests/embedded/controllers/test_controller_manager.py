@@ -27,7 +27,7 @@ from applecart.embedded.trust.pki import load_or_create_token_keys
 from applecart.kube.client import Client
 from applecart.kube.manager import Manager
 from applecart.kube.patch import Merge
-from applecart.kube.runtime_metrics import what_is_held
+from applecart.kube.runtime_metrics import kind_label
 from tests.embedded.controllers.stages import api_in_memory
 from tests.embedded.memory_log import MemoryLog
 from tests.kube.faults import FaultyTransport
@@ -82,7 +82,7 @@ async def test_whatever_runs_is_measured(clock: Clock, keys: TokenKeys) -> None:
         await elapse(1)
         page = manager.metrics.render().decode()
         for informer in manager.informers:
-            assert f'applecart_informer_objects{{kind="{what_is_held(informer)}",scope="{informer.scope}"}}' in page
+            assert f'applecart_informer_objects{{kind="{kind_label(informer)}",scope="{informer.scope}"}}' in page
         controllers = (
             "garbage collector",
             "namespace belongings",

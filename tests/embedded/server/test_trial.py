@@ -571,9 +571,7 @@ async def test_a_large_change_reaches_every_watch_of_one_namespace_and_is_encode
         accounts = [User(f"system:serviceaccount:team:a{number}") for number in range(12)]
         query = (("watch", "1"), ("resourceVersion", str(running.store.revision)), ("timeoutSeconds", "5"))
         asked = Request("GET", MAPS, query, accept="application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
-        watches = [
-            await InProcessTransport(api, User("admin", (MASTERS,), caller=account)).open(asked) for account in accounts
-        ]
+        watches = [await InProcessTransport(api, User("admin", (MASTERS,), caller=account)).open(asked) for account in accounts]
         reads = [asyncio.create_task(watch.read()) for watch in watches]
         await elapse(1)
         changed = await send(Request("PATCH", f"{MAPS}/a", body=b'{"data":{"b":"1"}}', content_type=MERGE))

@@ -23,7 +23,7 @@ class Strategy:
     has_status = False  # `/status` is served, and the main endpoint does not change the status
     status_takes_metadata = False  # labels, annotations and the like may change through `/status`
     counts_generations = False  # metadata.generation rises with what is wanted
-    names_finalizers_freely = False  # which need no domain then; so it is with custom kinds and those that came to Kubernetes later
+    names_finalizers_freely = False  # without a domain, as in custom kinds and those that came to Kubernetes later
     name_problems: ClassVar[NameProblems] = staticmethod(subdomain_problems)  # of a name or, as a prefix, of a generateName
     validates_updates_alone = False  # `validate_update` judges the whole object; `validate` is then asked about new ones only
 

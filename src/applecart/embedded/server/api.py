@@ -205,6 +205,8 @@ def _not_allowed(kind: Kind, asked: Attributes) -> Refusal:
 
 
 def refused(refusal: Refusal) -> Answer:
+    # Frames of its trace hold it, and what the request was about: without this they stay until the garbage collector comes.
+    refusal.__traceback__ = refusal.__context__ = None
     return Answer(refusal.code, encode(refusal.document()) + END, headers=dict(refusal.headers))
 
 

@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from applecart.api.meta import Key
@@ -59,7 +60,7 @@ async def beside_the_loop(core: Core, user: User, handler: Handler[Result]) -> R
     assert worker is not None
     for _ in range(TRIES):
         trial = Trial(core)
-        answer = await worker.run(user, lambda trial=trial: _finished(handler(trial.core)))  # type: ignore[misc]
+        answer = await worker.run(user, lambda trial=trial: _finished(handler(trial.core(core))))  # type: ignore[misc]
         if trial.is_up_to_date():
             revisions = await trial.store()
             if isinstance(answer, Answer):
@@ -69,10 +70,12 @@ async def beside_the_loop(core: Core, user: User, handler: Handler[Result]) -> R
 
 
 class Trial:
-    """One run of a handler: what it read, and what it would write."""
+    """One run of a handler: what it read, and what it would write.
+
+    It holds nothing that holds it: two records of a large object would stay until the garbage collector comes, which is rare.
+    """
 
     def __init__(self, core: Core) -> None:
-        assert core.worker is not None
         self._real = core.store
         self._registry = core.registry
         self._edition = core.registry.edition
@@ -80,11 +83,14 @@ class Trial:
         self._seen: list[tuple[Callable[[], object], object]] = []
         self._writes: list[tuple[str, Op, Record]] = []
         self._settling: list[int] = []
-        store = cast(Store, self)  # as much of one as handlers use
-        authorizer = cast(Authorizer, _TrialAuthorizer(core.worker.authorizer, self, core.store.table))
-        self.core = replace(core, store=store, reader=StoreReader(store), authorizer=authorizer)
 
     # On the thread: the store that the handler sees
+
+    def core(self, real: Core) -> Core:
+        assert real.worker is not None
+        store = cast(Store, self)  # as much of one as handlers use
+        authorizer = cast(Authorizer, _TrialAuthorizer(real.worker.authorizer, self, self._real.table))
+        return replace(real, store=store, reader=StoreReader(store), authorizer=authorizer)
 
     @property
     def revision(self) -> int:
@@ -140,13 +146,13 @@ class _TrialTable:
     def tip(self, key: Key) -> Record | None:
         if written := self._trial.written(self._label, key):
             return written[0]
-        return self._trial.look(lambda: self._real.tip(key))
+        return self._trial.look(partial(self._real.tip, key))
 
     def get(self, key: Key) -> Record | None:
-        return self._trial.look(lambda: self._real.get(key))
+        return self._trial.look(partial(self._real.get, key))
 
     def records(self, namespace: str | None = None) -> list[Record]:
-        return self._trial.look(lambda: self._real.records(namespace))
+        return self._trial.look(partial(self._real.records, namespace))
 
 
 class _TrialAuthorizer:
@@ -156,7 +162,8 @@ class _TrialAuthorizer:
         self._real, self._trial, self._tables = real, trial, tables
 
     def __getattr__(self, question: str) -> Any:
-        self._trial.look(lambda: [self._tables(kind).changed_at for kind in RBAC_KINDS])
+        tables = self._tables
+        self._trial.look(lambda: [tables(kind).changed_at for kind in RBAC_KINDS])
         return getattr(self._real, question)
 
 

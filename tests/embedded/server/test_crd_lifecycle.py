@@ -1,5 +1,6 @@
 """Definitions and the kinds of the server itself, which no definition replaces, joins or takes along."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -7,15 +8,19 @@ import pytest
 
 from applecart.clock import Clock
 from applecart.embedded.auth.user import MASTERS, User
-from applecart.embedded.refusals import too_many_requests
+from applecart.embedded.refusals import Refusal, too_many_requests
 from applecart.embedded.schema.crd_strategy import MOST_OF_A_DEFINITION
 from applecart.embedded.schema.custom_kind import _compiled
 from applecart.embedded.server import gate
+from applecart.embedded.server.admission import Write
+from applecart.embedded.server.core import Core
 from applecart.embedded.server.crd_lifecycle import LOOK_AGAIN_S
-from applecart.embedded.server.gate import write_own
+from applecart.embedded.server.deletion import DeleteOptions
+from applecart.embedded.server.gate import Submitted, write_own
 from applecart.embedded.server.registry import Registry
 from applecart.embedded.server.request import Answer, ApiRequest
 from applecart.embedded.server.server import RunningApi, running_api
+from applecart.embedded.store.record import Record
 from tests.embedded.memory_log import MemoryLog
 from tests.embedded.schema.definition_documents import GROUP, definition, resource
 from tests.kube.embedded_api import serving, token_keys
@@ -303,25 +308,52 @@ async def test_a_definition_that_was_stored_without_conditions_is_changed_like_a
         assert (await call(running, ADMIN, "GET", f"/apis/{GROUP}/v1/pools"))[0] == 200
 
 
+async def deleted_with_objects(
+    running: RunningApi, monkeypatch: pytest.MonkeyPatch, refusals: dict[str, list[Refusal]]
+) -> Callable[[], list[str]]:
+    """A definition that goes with its objects, some of which are refused; what is left of them at any time."""
+    delete, things, label = gate.delete, f"/apis/{GROUP}/v1/pools", f"pools.{GROUP}"
+
+    def refused(core: Core, write: Write, options: DeleteOptions) -> tuple[Record, Submitted | None, bool]:
+        if refusals.get(write.key.name):
+            raise refusals[write.key.name].pop()
+        return delete(core, write, options)
+
+    assert (await call(running, ADMIN, "POST", DEFINITIONS, definition("pools", {"type": "object"})))[0] == 201
+    for name in ("a", "b", "c"):
+        assert (await call(running, ADMIN, "POST", things, resource("pools", name)))[0] == 201
+    monkeypatch.setattr(gate, "delete", refused)
+    assert (await call(running, ADMIN, "DELETE", f"{DEFINITIONS}/{label}"))[0] == 200
+    return lambda: [record.key.name for record in running.store.table(label).records()]
+
+
 async def test_an_object_that_others_keep_changing_while_it_is_deleted_is_no_defect_and_goes_at_the_next_look(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A large one is deleted beside the loop, and what was changed meanwhile is not."""
-    delete_each, refusals = gate.delete_each, [too_many_requests("the object changes faster than it is deleted", 1)]
-
-    async def refused_once(*arguments: Any) -> None:
-        if refusals:
-            raise refusals.pop()
-        await delete_each(*arguments)
-
-    monkeypatch.setattr(gate, "delete_each", refused_once)
+    """A large one is deleted beside the loop, and what was changed meanwhile is not. It held back all others, in silence."""
+    refusals = [too_many_requests("the object changes faster than it is deleted", 1) for _ in range(3)]
     async with serving(clock, ()) as running:
-        path, things = f"{DEFINITIONS}/pools.{GROUP}", f"/apis/{GROUP}/v1/pools"
-        assert (await call(running, ADMIN, "POST", DEFINITIONS, definition("pools", {"type": "object"})))[0] == 201
-        assert (await call(running, ADMIN, "POST", things, resource("pools", "a")))[0] == 201
-        assert (await call(running, ADMIN, "DELETE", path))[0] == 200
+        left = await deleted_with_objects(running, monkeypatch, {"a": refusals})
         await elapse(0.5)
-        assert not refusals
+        assert left() == ["a"]
+        await elapse(2 * LOOK_AGAIN_S)
+        assert (left(), refusals) == (["a"], [])
+        assert [one.message for one in caplog.records if "refused" in one.message] == [
+            "an object of a deleted definition is refused to be deleted, trying again"
+        ]
         assert not running.core.background.down()
         await elapse(LOOK_AGAIN_S)
-        assert (await call(running, ADMIN, "GET", path))[0] == 404
+        assert (await call(running, ADMIN, "GET", f"{DEFINITIONS}/pools.{GROUP}"))[0] == 404
+
+
+async def test_an_object_that_is_refused_for_another_reason_holds_back_no_other_and_is_told(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(clock, ()) as running:
+        refusal = Refusal(413, "RequestEntityTooLarge", "it takes too long")
+        left = await deleted_with_objects(running, monkeypatch, {"a": [refusal]})
+        await elapse(0.5)
+        assert left() == ["a"]
+        assert "takes too long" in str(running.core.background.down())
+        await elapse(5)
+        assert (await call(running, ADMIN, "GET", f"{DEFINITIONS}/pools.{GROUP}"))[0] == 404

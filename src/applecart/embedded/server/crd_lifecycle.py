@@ -5,7 +5,6 @@ their time; the definition's own finalizer holds it until the last one is gone.
 """
 
 import asyncio
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -32,8 +31,11 @@ from applecart.embedded.server.objects import find, viewed
 from applecart.embedded.server.registry import CRD_LABEL, Registry
 from applecart.embedded.store.log import StoreFailed
 from applecart.embedded.store.record import Change, Op
+from applecart.observe.logs import logger
 
 LOOK_AGAIN_S = 1.0  # while objects of a deleted definition wait for their finalizers
+
+log = logger(__name__)
 
 
 def install(registry: Registry, definition: dict[str, Any]) -> None:
@@ -50,6 +52,7 @@ class Definitions:
         self._core = core
         self._kind = kind
         self._leaving: set[str] = set()
+        self._told: set[str] = set()  # of which an object was refused
         self._woken = asyncio.Event()
         core.store.on_commit(CRD_LABEL, self._committed)
         for record in core.store.table(CRD_LABEL).records():
@@ -94,6 +97,7 @@ class Definitions:
                 try:
                     if await self._clean_up(name):
                         self._leaving.discard(name)
+                        self._told.discard(name)
                 except Exception as error:  # of one; the others go all the same
                     failed[name] = error
             if failed:
@@ -116,8 +120,16 @@ class Definitions:
             if records and not any(one.get("reason") == IN_PROGRESS[0] for one in conditions):
                 say_leaving(definition, *IN_PROGRESS, core.clock.now())
                 gate.write_own(core, self._kind, definition)
-            with suppress(Refusal):  # of a large one that others keep changing: it goes at the next look
-                await gate.delete_each(core, gate.SYSTEM, kinds[0], records, DeleteOptions(), lambda _: True)
+            refused: dict[int, Refusal] = {}
+            await gate.delete_each(core, gate.SYSTEM, kinds[0], records, DeleteOptions(), lambda _: True, refused)
+            # A large one that others keep changing is no defect: whoever may write objects can bring that about.
+            changing = refused.pop(429, None)
+            if refused:
+                raise next(iter(refused.values()))
+            if changing is not None and name not in self._told:
+                self._told.add(name)
+                about = log.bind(definition=name, because=changing.message)
+                about.warning("an object of a deleted definition is refused to be deleted, trying again")
             if len(table):
                 return False
             definition = self._held(name)

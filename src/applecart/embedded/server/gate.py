@@ -188,9 +188,18 @@ def delete(core: Core, write: Write, options: DeleteOptions) -> tuple[Record, Su
 
 
 async def delete_each(
-    core: Core, user: User, kind: Kind, records: Sequence[Record], options: DeleteOptions, chosen: Callable[[Record], bool]
+    core: Core,
+    user: User,
+    kind: Kind,
+    records: Sequence[Record],
+    options: DeleteOptions,
+    chosen: Callable[[Record], bool],
+    refused: dict[int, Refusal] | None = None,
 ) -> None:
-    """Delete these objects, and give others a turn after every few. What is another object by then, or not chosen, stays."""
+    """Delete these objects, and give others a turn after every few. What is another object by then, or not chosen, stays.
+
+    The first that is refused ends it, unless the caller takes the first refusal of each code in `refused`.
+    """
 
     def delete_still(core: Core, record: Record) -> Submitted | None:
         now = find(core, kind, record.key)
@@ -205,10 +214,15 @@ async def delete_each(
         last: Submitted | None = None
         for record in part:
             now = find(core, kind, record.key)
-            if core.worker is not None and now is not None and now.size_bytes > LARGE_BYTES:
-                await beside_the_loop(core, user, partial(delete_large, record=record))
-            else:
-                last = delete_still(core, record) or last
+            try:
+                if core.worker is not None and now is not None and now.size_bytes > LARGE_BYTES:
+                    await beside_the_loop(core, user, partial(delete_large, record=record))
+                else:
+                    last = delete_still(core, record) or last
+            except Refusal as refusal:
+                if refused is None:
+                    raise
+                refused.setdefault(refusal.code, refusal)
         if last is not None:
             await last.settle()
         await asyncio.sleep(0)

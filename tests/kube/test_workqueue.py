@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from applecart.clock import Clock, VirtualClock, run_virtual
 from applecart.errors import BadInput, Transient
 from applecart.kube.backoff import Backoff, Failure, FailureBackoffs
 from applecart.kube.errors import Conflict, Status
-from applecart.kube.workqueue import LEAST_REST_S, SPARED_GHOSTS, KeyedHeap, WorkQueue
+from applecart.kube.workqueue import LONGEST_REST_S, SHORTEST_REST_S, SPARED_GHOSTS, KeyedHeap, WorkQueue, rest_s
 from tests.virtual_time import elapse
 
 CONFLICT = Conflict(Status(), "PATCH /pods/a")
@@ -319,11 +320,49 @@ async def test_a_change_that_may_be_our_own_does_not_end_a_backoff(clock: Clock,
     assert clock.monotonic() == pytest.approx(wait_s)
 
 
+@pytest.mark.parametrize(
+    ("backoff_s", "rests_s"),
+    [(0.05, 0.05), (1.0, SHORTEST_REST_S), (8.0, SHORTEST_REST_S), (120.0, 12.0), (900.0, LONGEST_REST_S)],
+)
+def test_no_change_ends_the_first_tenth_of_a_backoff(backoff_s: float, rests_s: float) -> None:
+    assert rest_s(backoff_s) == pytest.approx(rests_s)
+
+
 async def test_a_change_by_somebody_else_does_after_a_moment(clock: Clock, queue: WorkQueue[str]) -> None:
-    queue.retry("a", BadInput("spec.os"))
+    wait_s = queue.retry("a", BadInput("spec.os"))
     queue.add("a")
     assert await queue.get() == "a"
-    assert clock.monotonic() == pytest.approx(LEAST_REST_S)
+    assert clock.monotonic() == pytest.approx(rest_s(wait_s))
+
+
+@pytest.mark.parametrize("error", [CONFLICT, Transient("down"), BadInput("spec.os"), RuntimeError("bug")], ids=repr)
+async def test_a_change_is_looked_at_within_half_a_minute_after_any_number_of_failures(
+    clock: Clock, queue: WorkQueue[str], error: Exception
+) -> None:
+    for _ in range(100):
+        queue.add("a")
+        key = await queue.get()
+        queue.retry(key, error)
+        queue.done(key)
+    failed_s = clock.monotonic()
+    queue.add("a")
+    await queue.get()
+    assert clock.monotonic() - failed_s <= 30
+
+
+async def test_a_key_that_is_changed_whenever_it_fails_is_tried_ever_less_often(clock: Clock, queue: WorkQueue[str]) -> None:
+    """By its own work. It was tried every second, so the backoffs of minutes never took effect."""
+    tried_s = []
+    queue.add("a")
+    for _ in range(20):
+        key = await queue.get()
+        tried_s.append(clock.monotonic())
+        queue.add("a")
+        queue.retry(key, Transient("down"))
+        queue.done(key)
+        queue.add("a")
+    assert tried_s[5] < 6
+    assert all(later - sooner >= 6 for sooner, later in pairwise(tried_s[10:]))
 
 
 async def test_a_change_by_somebody_else_after_that_moment_does_at_once(clock: Clock, queue: WorkQueue[str]) -> None:
@@ -365,10 +404,11 @@ async def test_somebody_elses_change_during_failing_work_counts_beside_our_own(c
     key = await queue.get()
     queue.add("a", ends_backoff=False)
     queue.add("a")
-    queue.retry(key, BadInput("spec.os"))
+    wait_s = queue.retry(key, BadInput("spec.os"))
     queue.done(key)
     assert await queue.get() == "a"
-    assert clock.monotonic() == pytest.approx(LEAST_REST_S)
+    assert clock.monotonic() == pytest.approx(wait_s)
+    assert wait_s < 5
 
 
 async def test_a_plain_delay_is_no_backoff(clock: Clock, queue: WorkQueue[str]) -> None:
@@ -385,10 +425,11 @@ async def test_our_own_change_after_somebody_elses_during_failing_work_takes_not
     key = await queue.get()
     queue.add("a")
     queue.add("a", ends_backoff=False)
-    queue.retry(key, BadInput("spec.os"))
+    wait_s = queue.retry(key, BadInput("spec.os"))
     queue.done(key)
     assert await queue.get() == "a"
-    assert clock.monotonic() == pytest.approx(LEAST_REST_S)
+    assert clock.monotonic() == pytest.approx(wait_s)
+    assert wait_s < 5
 
 
 async def test_a_delay_of_a_key_that_is_wanted_again_at_once_is_none(queue: WorkQueue[str]) -> None:

@@ -17,9 +17,16 @@ from applecart.kube.backoff import Failure, FailureBackoffs, failure_of, requeue
 
 H = TypeVar("H", bound=Hashable)
 
-LEAST_REST_S = 1.0  # a change ends a backoff, but not at once: it may be what the failed work itself wrote
+REST_SHARE = 0.1  # of a backoff, that no change ends: it may be what the failed work itself wrote
+SHORTEST_REST_S = 1.0
+LONGEST_REST_S = 30.0  # a person who made it right is still there to see it
 
 SPARED_GHOSTS = 64  # below this a rebuild costs more than the entries it removes
+
+
+def rest_s(backoff_s: float) -> float:
+    """The part of a backoff that a change does not end."""
+    return min(backoff_s, max(SHORTEST_REST_S, min(REST_SHARE * backoff_s, LONGEST_REST_S)))
 
 
 class KeyedHeap(Generic[H]):
@@ -108,7 +115,7 @@ class WorkQueue(Generic[H]):
         self._running: dict[H, float] = {}  # since when
         self._again: dict[H, float] = {}  # added while running, and waits since then
         self._failures: dict[H, int] = {}
-        self._backing_off: dict[H, float] = {}  # delayed because they failed; until then even by a change
+        self._rests_until: dict[H, float] = {}  # of keys that are delayed because they failed; a change ends that no sooner
         self._unless_failed: set[H] = set()  # wanted again while running, but not if that work fails
         self._getters: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -117,14 +124,14 @@ class WorkQueue(Generic[H]):
     # Asking for work
 
     def add(self, key: H, *, ends_backoff: bool = True) -> None:
-        """Work on the key as soon as a worker is free; a delay it still had is over. One that just failed rests for a moment.
+        """Work on the key as soon as a worker is free; a delay it still had is over. One that failed rests before.
 
         Without `ends_backoff` a key that failed keeps its distance. That is for changes a reconcile may have caused itself: a
         failure that is written into a status is a change too, and would wake the key at once, again and again.
         """
         if self._observer:
             self._observer.added()
-        if (rests_until := self._backing_off.get(key)) is not None:
+        if (rests_until := self._rests_until.get(key)) is not None:
             if not ends_backoff:
                 return
             if self._clock.monotonic() < rests_until:
@@ -147,20 +154,20 @@ class WorkQueue(Generic[H]):
         self._delay_until(key, self._clock.monotonic() + delay_s)
 
     def retry(self, key: H, error: BaseException) -> float:
-        """Work on the key again after the backoff of this failure; how many seconds that is."""
+        """Work on the key again after the backoff of this failure, or its rest if it is wanted already; in how many seconds."""
         failure = failure_of(error)
         self._failures[key] = failures = self._failures.get(key, 0) + 1
         delay_s = requeue_after_s(error, failures, self._backoffs, self._clock.random)
         if self._observer:
             self._observer.retried(failure)
-        rest_s = min(delay_s, LEAST_REST_S)
+        rests_s = rest_s(delay_s)
         if key in self._again and key not in self._unless_failed:
-            delay_s = rest_s
+            delay_s = rests_s
         self._again.pop(key, None)
         self._unless_failed.discard(key)
         self.add_after(key, delay_s)
         if key in self._delayed:
-            self._backing_off[key] = self._clock.monotonic() + rest_s
+            self._rests_until[key] = self._clock.monotonic() + rests_s
         return delay_s
 
     def forget(self, key: H) -> None:
@@ -249,7 +256,7 @@ class WorkQueue(Generic[H]):
 
     def _forget_delay(self, key: H) -> None:
         self._delayed.discard(key)
-        self._backing_off.pop(key, None)
+        self._rests_until.pop(key, None)
         # The timer stays: if it was for this key, it fires once for nothing and is set for the next.
 
     def _set_timer(self) -> None:
@@ -268,7 +275,7 @@ class WorkQueue(Generic[H]):
         now = max(self._clock.monotonic(), self._timer_due)
         while (due := self._delayed.first_order()) is not None and due <= now:
             key = self._delayed.pop()
-            self._backing_off.pop(key, None)
+            self._rests_until.pop(key, None)
             self._make_ready(key)
         self._set_timer()
 

@@ -65,7 +65,8 @@ KINDS = (ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS)
 
 MOST_KEPT = 16_384  # answers and users in all, each about 1 kB at most; a fleet asks some thousand things again and again
 MOST_OF_A_USER = 2048  # of those; paths, verbs and resources are the caller's choice
-LONGEST_KEPT = 1024  # bytes in memory of a question, or of a user with groups; what fleets use is half of it
+LONGEST_KEPT = 1024  # bytes in memory of a question; each of its five words takes some 50 beside its letters
+LONGEST_USER = 4096  # likewise, of a name and groups: some fifty of an organization
 MOST_PROBLEMS = 100  # named in one denial
 
 
@@ -146,7 +147,7 @@ class Rbac:
         answer = known.answers.get(question)
         if answer is None:
             answer = self._answer(known, user, attributes)
-            if _are_short(question):
+            if _bytes_of(question) <= LONGEST_KEPT:
                 self._count(known, len(answer[0]))
                 known.answers[question] = answer
         of_names, otherwise = answer
@@ -172,10 +173,11 @@ class Rbac:
         key = (user.name, user.groups)
         known = self._known.get(key)
         if known is None:
-            known = self._known_before.pop(key, None) or _Known(_are_short((user.name, *user.groups)))
+            size_bytes = _bytes_of((user.name, *user.groups))
+            known = self._known_before.pop(key, None) or _Known(size_bytes <= LONGEST_USER, 1 + size_bytes // LONGEST_KEPT)
             if known.is_kept:
                 self._known[key] = known
-                self._kept += known.size
+                self._keep(known.size)
         return known
 
     def _count(self, known: _Known, parts: int) -> None:
@@ -188,6 +190,9 @@ class Rbac:
             known.size = 1
         size = 1 + parts // 8  # a part is a row of a list, an eighth of what an answer takes
         known.size += size
+        self._keep(size)
+
+    def _keep(self, size: int) -> None:
         self._kept += size
         if self._kept >= MOST_KEPT // 2:
             self._known_before, self._known, self._kept = self._known, {}, 0
@@ -290,9 +295,9 @@ class Rbac:
             del self._bindings[key.namespace]
 
 
-def _are_short(texts: Iterable[str]) -> bool:
-    """Whether what is derived for these words of a caller may be kept."""
-    return sum(map(getsizeof, texts)) <= LONGEST_KEPT
+def _bytes_of(texts: Iterable[str]) -> int:
+    """What these words of a caller take in memory: letters may be wide, and whatever is derived for them is kept with them."""
+    return sum(map(getsizeof, texts))
 
 
 def aggregated(problems: list[str]) -> str:

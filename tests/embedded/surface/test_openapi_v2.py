@@ -7,9 +7,10 @@ import pytest
 
 from applecart.clock import Clock
 from applecart.embedded.kinds.builtin import builtin_kinds
+from applecart.embedded.schema.budget import TooMuchForTheLoop, on_the_loop
 from applecart.embedded.server.request import Answer, ApiRequest
 from applecart.embedded.server.server import ADMIN
-from applecart.embedded.surface import openapi_v2
+from applecart.embedded.surface import openapi, openapi_v2
 from applecart.embedded.surface.openapi_v2 import OpenApiV2
 from applecart.embedded.surface.served import VIRTUAL_KINDS, Served
 from tests.embedded.schema.definition_documents import definition
@@ -98,6 +99,27 @@ def test_only_what_changed_is_described_anew(monkeypatch: pytest.MonkeyPatch) ->
     assert second.document() is second.document()
     assert described == ["hammers"]
     assert OpenApiV2(ALL, schema_of, first).document() == first.document()
+
+
+@pytest.mark.parametrize("has_previous", [False, True])
+def test_what_was_made_on_the_loop_is_not_made_again_beside_it(monkeypatch: pytest.MonkeyPatch, has_previous: bool) -> None:
+    """To hash 10 MB is too much for the loop: all pieces were thrown away, also those of the document before."""
+    previous = OpenApiV2(ALL, schema_of) if has_previous else None
+    if previous:
+        previous.document()
+    made, described, paths_of = OpenApiV2(ALL, schema_of, previous), [], openapi_v2.paths_of
+
+    def noted(one: Served) -> Any:
+        described.append(one.resource.plural)
+        return paths_of(one)
+
+    monkeypatch.setattr(openapi_v2, "paths_of", noted)
+    monkeypatch.setattr(openapi_v2, "HASHED_IN_A_STEP", 1)
+    monkeypatch.setattr(openapi, "STEPS_OF_A_KIND", 1)
+    with pytest.raises(TooMuchForTheLoop), on_the_loop():
+        made.document()
+    made.document()
+    assert len(described) == (0 if has_previous else len(ALL))
 
 
 async def test_a_client_that_has_the_document_gets_no_body_until_a_kind_comes(clock: Clock) -> None:

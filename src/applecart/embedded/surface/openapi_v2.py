@@ -79,14 +79,14 @@ class OpenApiV2:
             paths: list[bytes] = []
             definitions = list(_builtin_definitions())
             for kind in self._kinds:
-                kept = self._known.get(id(kind)) or (kind, _pieces(kind, self._schema_of(kind)))
-                self._pieces[id(kind)] = kept
+                kept = self._pieces.get(id(kind)) or self._known.get(id(kind)) or (kind, _pieces(kind, self._schema_of(kind)))
+                self._pieces[id(kind)] = kept  # also for a second try, where the first was too much for the loop
                 paths += kept[1][0]
                 definitions += kept[1][1]
-            self._known = {}
             spend((sum(map(len, paths)) + sum(map(len, definitions))) // HASHED_IN_A_STEP)
             root = _encode({**_ROOT, "parameters": PARAMETERS})
             body = b'%b,"paths":{%b},"definitions":{%b}}' % (root[:-1], b",".join(paths), b",".join(definitions))
+            self._known = {}
             self._made = body, f'"{hashlib.sha512(body).hexdigest().upper()}"'
         return self._made
 

@@ -82,6 +82,10 @@ class RepeatsLines(StreamFault, frozen=True):
     count_lines: int = 1
 
 
+class LosesLine(StreamFault, frozen=True):
+    """A whole line never comes, and nobody says so: the first one that begins after so many bytes."""
+
+
 Plan = Callable[[Request], Fault | None]
 
 
@@ -194,7 +198,7 @@ class FaultyStream:
             self._struck.set_result(fault)
 
     async def read(self) -> bytes:
-        if self._fault and not self._left_bytes and not isinstance(self._fault, Repeats | RepeatsLines):
+        if self._fault and not self._left_bytes and not isinstance(self._fault, Repeats | RepeatsLines | LosesLine):
             self.strike(self._fault)
         if self._struck.done():
             return await self._suffer(self._struck.result())
@@ -203,7 +207,8 @@ class FaultyStream:
             await asyncio.wait((reading, self._struck), return_when=asyncio.FIRST_COMPLETED)
             if self._struck.done():
                 return await self._suffer(self._struck.result())
-            return self._let_through(reading.result())
+            chunk = reading.result()
+            return self._let_through(chunk) or (await self.read() if chunk else b"")
         finally:
             reading.cancel()
 
@@ -216,6 +221,8 @@ class FaultyStream:
             return chunk
         if isinstance(self._fault, RepeatsLines):
             return self._with_lines_again(chunk, self._fault)
+        if isinstance(self._fault, LosesLine):
+            return self._without_line(chunk, self._fault)
         if len(chunk) < self._left_bytes:
             self._left_bytes -= len(chunk)
             self._seen += chunk
@@ -236,6 +243,17 @@ class FaultyStream:
         lines = self._seen[:end].splitlines(keepends=True)
         rest_bytes = len(self._seen) - end
         return chunk[: len(chunk) - rest_bytes] + b"".join(lines[-fault.count_lines :]) + chunk[len(chunk) - rest_bytes :]
+
+    def _without_line(self, chunk: bytes, fault: LosesLine) -> bytes:
+        passed_bytes = len(self._seen)
+        self._seen += chunk
+        begin = self._seen.find(b"\n", fault.after_bytes) + 1
+        end = self._seen.find(b"\n", begin) + 1
+        if not begin:
+            return chunk
+        if end:
+            self._fault = None
+        return chunk[: max(begin - passed_bytes, 0)] + (self._seen[max(end, passed_bytes) :] if end else b"")
 
     async def _suffer(self, fault: StreamFault) -> bytes:
         if isinstance(fault, Ends):

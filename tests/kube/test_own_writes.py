@@ -41,6 +41,7 @@ from tests.kube.faults import (
     Hung,
     LaggingStream,
     Late,
+    LosesLine,
     Lost,
     Plan,
     Refused,
@@ -123,14 +124,14 @@ class Storm:
         self._people = Client(running.transport(), clock)
         faults: tuple[Fault | None, ...] = (
             *[None] * 8, Lost(), Lost(), Refused(), Late(3.0), Says(500), Says(409), Says(429, 1), Cut(300), Ends(500),
-            RepeatsLines(300, 2),
+            RepeatsLines(300, 2), LosesLine(0), LosesLine(1500),
         )  # fmt: skip
         self._network = FaultyTransport(running.transport(), lambda _: chance.choice(faults))
 
     async def blow(self, lives: int = 3, steps: int = 10) -> None:
         for life in range(lives):
             wire = Laggard(self._network, [0.0, 0.1, 0.5, 4.0], self._chance)
-            manager = Manager(Client(wire, self._clock), tuning=Tuning(watch_s=20))
+            manager = Manager(Client(wire, self._clock), tuning=Tuning(watch_s=20, relist_s=120))
             Pool(manager)
             wire.kill_in = self._chance.randrange(1, 9) if life < lives - 1 else -1
             running = asyncio.create_task(manager.run())
@@ -734,6 +735,37 @@ async def test_a_sending_that_never_left_is_not_waited_for(running: RunningApi, 
             await elapse(1)
         await stage.writes.seen()
         assert stage.names == ["a"]
+
+
+@pytest.mark.parametrize("takes_away", [False, True], ids=["a creation", "a deletion"])
+async def test_what_a_watch_never_tells_is_seen_before_the_next_decision(
+    running: RunningApi, clock: Clock, takes_away: bool
+) -> None:
+    """An event is lost without a trace: the informer went past it and knew nothing of it until the next hourly list."""
+    async with staged(running, clock) as stage:
+        people = Client(running.transport(), clock)
+        if takes_away:
+            await people.create(config_map("ci", "a"))
+            await stage.maps.wait_until(lambda: stage.names == ["a"])
+        stage.network.plan = lambda request: LosesLine(0) if ("watch", "true") in request.query else None
+        stage.network.sever()
+        await elapse(2)
+        await people.create(config_map("ci", "before"))  # a line for the fault to begin after
+        with stage.writes.noted():
+            if takes_away:
+                await people.delete(ConfigMap, Key("ci", "a"))
+            else:
+                await people.create(config_map("ci", "a"))
+        await people.create(config_map("ci", "c"))
+        stage.network.plan = None
+        await stage.maps.wait_until(lambda: "c" in stage.names)
+        assert ("a" in stage.names) is takes_away
+        with suppress(Behind):
+            await stage.writes.seen()
+        await elapse(1)
+        await stage.writes.seen()
+        assert stage.names == ["before", "c"] if takes_away else ["a", "before", "c"]
+        assert clock.monotonic() < 60
 
 
 async def test_what_came_and_went_while_the_watch_was_away_wakes_whoever_made_it(running: RunningApi, clock: Clock) -> None:

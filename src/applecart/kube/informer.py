@@ -266,19 +266,19 @@ class Informer(Generic[K]):
         try:
             async with asyncio.timeout(self._tuning.relist_s * (0.9 + self._client.clock.random.random() / 5)) as until_relist:
                 self._until_relist = until_relist
-                await self._watch()
+                await self._watch(until_relist.when() or 0.0)
         except TimeoutError:
             if not until_relist.expired():
                 raise
         finally:
             self._until_relist = None
 
-    async def _watch(self) -> None:
+    async def _watch(self, relist_at: float) -> None:
         now = asyncio.get_running_loop().time
-        watch_s = self._tuning.watch_s
         failures = 0
         while True:
             began, heard_before = now(), self._heard_count
+            watch_s = min(self._tuning.watch_s, max(1, int(relist_at - began)))
             try:
                 await self._watch_once(watch_s)
             except Expired:

@@ -14,7 +14,7 @@ catch up in time the key fails with `Behind` and is tried again later. docs/desi
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from itertools import count
@@ -133,7 +133,7 @@ class _Follower:
             with suppress(NotInTime):
                 await informer.wait_until(lambda: informer.position >= last, PATIENCE_S)
         for key, one in written.items():
-            if informer.position < one.position:
+            if informer.position < one.position or max(self._position_of(key), 0) < one.told_at:
                 self.doubt(key)
         await self.settle(before=next(self._numbers))
         self._answers = {key: one for key, one in self._answers.items() if informer.position < one.position}
@@ -148,22 +148,35 @@ class _Follower:
         while not self.is_settled(before):
             await self._look_up({key: number for key, number in self._unsure.items() if number < before})
             try:
-                await self.informer.wait_until(self._shows_answers, WITHIN_S)
+                await self.informer.wait_until(lambda: self._shows_answers() or any(self._missing()), WITHIN_S)
+                self._recall(self._missing())
             except NotInTime:
-                self._recall(lambda key, one: not self._shows(key, one))
+                late = {key: one for key, one in self._answers.items() if not self._shows(key, one)}
+                if any(one.position <= self.informer.position for one in late.values()):
+                    self.informer.list_again()
+                self._recall(late)
                 raise
 
     async def _look_up(self, doubts: Mapping[Key, int]) -> None:
+        informer = self.informer
         for key in (WHOLE,) if len(doubts) > LOOK_UPS or WHOLE in doubts else sorted(doubts):
-            lists_before = self._list_count
-            objects, revision = await self.informer.look(None if key == WHOLE else key)
+            lists_before, place = self._list_count, informer.position
+            known = {name: self._position_of(name) for name in (list(informer.keys()) if key == WHOLE else (key,))}
+            objects, revision = await informer.look(None if key == WHOLE else key)
             answer = _Answer(position_of(revision), {obj.key: obj.revision for obj in objects})
-            if self._list_count > lists_before and self.informer.position < answer.position:
+            if self._list_count > lists_before and informer.position < answer.position:
                 return  # the store may have been restored behind this answer
+            if any(max(known.get(name, 0), 0) < position_of(one) <= place for name, one in answer.found.items()):
+                informer.list_again()
+                raise NotInTime(f"a watch of {informer.kind.resource.label} kept back what it had to tell")
             self._answers[key], self._shown_at = answer, None
             for settled in doubts if key == WHOLE else (key,):
+                found = {settled: answer.found[settled]} if settled in answer.found else {}
+                self._answers[settled] = answer if settled == key else _Answer(answer.position, found)
                 if self._unsure.get(settled) == doubts[settled]:
                     del self._unsure[settled]
+                if settled in self._written and self._written[settled].told_at <= place:
+                    self._written[settled] = self._written[settled]._replace(told_at=0)
 
     def _listed(self) -> None:
         """What came and went before the list began is told by no event: whoever made it must look again.
@@ -178,11 +191,12 @@ class _Follower:
                 self._wake(one.by)
             if one.told_at > position:
                 self._written[key] = one._replace(told_at=0)
-        self._recall(lambda key, one: one.position > position)
+        self._recall(key for key, one in self._answers.items() if one.position > position)
+        self._answers.clear()
 
-    def _recall(self, is_doubtful: Callable[[Key, _Answer], bool]) -> None:
+    def _recall(self, keys: Iterable[Key]) -> None:
         """What the API said may not hold: no reconcile begins before it was asked again."""
-        for key in [key for key, one in self._answers.items() if is_doubtful(key, one)]:
+        for key in tuple(keys):
             del self._answers[key]
             self._unsure[key] = 0  # before any other
 
@@ -195,15 +209,23 @@ class _Follower:
     def _shows(self, key: Key, answer: _Answer) -> bool:
         """Whether the cache knows all that was found, or newer, and nothing older that was not found."""
         informer = self.informer
-        if informer.position >= answer.position > 0:
-            return True
-        if not all(_is_shown(informer, *one) for one in answer.found.items()):
-            return False
-        for name in informer.keys() if key == WHOLE else (key,):
-            known = informer.get(name)
-            if known is not None and name not in answer.found and position_of(known.revision) <= answer.position:
+        for name, revision in answer.found.items():
+            known, position = informer.get(name), position_of(revision)
+            is_past = (informer.position if key == WHOLE else self._position_of(name)) >= position > 0
+            if not is_past and (known is None or known.revision != revision):
                 return False
-        return True
+        names = informer.keys() if key == WHOLE else (key,)
+        return all(name in answer.found or not 0 <= self._position_of(name) <= answer.position for name in names)
+
+    def _missing(self) -> Iterator[Key]:
+        """What the API has and the informer went past: somebody took it away since, or an event was lost. The API knows."""
+        for key, one in self._answers.items():
+            if max(self._position_of(key), 0) < position_of(one.found.get(key, "")) <= self.informer.position:
+                yield key
+
+    def _position_of(self, key: Key) -> int:
+        known = self.informer.get(key)
+        return position_of(known.revision) if known is not None else -1
 
 
 class OwnWrites:
@@ -416,8 +438,3 @@ def _is_harmless_twice(request: Request) -> bool:
 def _tells_of_the_first(request: Request, refusal: ApplecartError) -> bool:
     """A refusal that is about the object: others (who asks, a quota, the server's trouble) hold for this sending only."""
     return isinstance(refusal, AlreadyExists | Invalid if _name_created(request) else NotFound | Conflict)
-
-
-def _is_shown(informer: Informer[Any], key: Key, revision: str) -> bool:
-    known = informer.get(key)
-    return informer.position >= position_of(revision) > 0 or (known is not None and known.revision == revision)

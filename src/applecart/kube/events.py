@@ -8,6 +8,7 @@ and is reported before it does (I9).
 import asyncio
 import re
 from collections import OrderedDict, deque
+from contextlib import suppress
 from datetime import datetime
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -18,9 +19,10 @@ from applecart.api.meta import Key, Object, ObjectMeta
 from applecart.api.pods import ObjectReference
 from applecart.clock import Clock
 from applecart.errors import ApplecartError, Permanent
+from applecart.kube.background import uncancelled
 from applecart.kube.backoff import Backoff
 from applecart.kube.client import Client
-from applecart.kube.errors import NotFound
+from applecart.kube.errors import AlreadyExists, NotFound
 from applecart.kube.patch import Merge
 from applecart.observe import published
 from applecart.observe.logs import logger
@@ -61,7 +63,7 @@ class Subject(NamedTuple):
 
 
 class Series(msgspec.Struct):
-    """One Event that is counted up. `name` is empty until the API has it."""
+    """One Event that is counted up. `name` is empty until it is first sent, and stays: two sendings must not make two."""
 
     message: str
     count: int = 0
@@ -183,6 +185,7 @@ class Recorder:
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
+        self._is_worked = False
 
     def event(self, obj: Object, type: str, reason: str, message: str) -> None:
         """Say what happened to an object. `type` is Normal or Warning, `reason` a word of `applecart.api.reasons`."""
@@ -197,18 +200,23 @@ class Recorder:
 
     @property
     def waiting_count(self) -> int:
-        return len(self._notes)
+        """In a standby nothing waits."""
+        return len(self._notes) if self._is_worked else 0
 
     async def run(self) -> None:
         """Write until cancelled."""
-        while True:
-            while self._notes:  # also those that were left when it was stopped before
-                await self._record(self._notes[0])
-                self._notes.popleft()
-                self._folded = None
-            self._idle.set()
-            self._wake.clear()
-            await self._wake.wait()
+        self._is_worked = True
+        try:
+            while True:
+                while self._notes:  # also those that were left when it was stopped before
+                    await self._record(self._notes[0])
+                    self._notes.popleft()
+                    self._folded = None
+                self._idle.set()
+                self._wake.clear()
+                await self._wake.wait()
+        finally:
+            self._is_worked = False
 
     async def flushed(self) -> None:
         """Wait until everything said so far is written or dropped."""
@@ -223,7 +231,7 @@ class Recorder:
             return
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                await self._write(note, series)
+                await uncancelled(self._write(note, series))  # or one that ends as cancelled would be the first for ever
             except Permanent as error:
                 # The namespace is going, or may not be written to: the next Event about the object may do better.
                 self._give_up(note, error)
@@ -241,21 +249,20 @@ class Recorder:
                 return
 
     async def _write(self, note: Note, series: Series) -> None:
-        namespace = note.about.namespace or NAMESPACE_OF_CLUSTER_SCOPED
-        if series.name:
+        may_exist = bool(series.name)
+        series.name = series.name or event_name(note.about.name, self._clock.random.getrandbits(64))
+        key = Key(note.about.namespace or NAMESPACE_OF_CLUSTER_SCOPED, series.name)
+        if may_exist:
             change = {
                 "count": series.count,
                 "lastTimestamp": note.at.replace(microsecond=0),
                 "message": shortened(series.message),
             }
-            try:
-                await self._client.patch(Event, Key(namespace, series.name), Merge(change))
+            with suppress(NotFound):  # it never arrived, or is older than the hour for which the API keeps it
+                await self._client.patch(Event, key, Merge(change))
                 return
-            except NotFound:
-                series.name = ""  # the API keeps Events for an hour: begin a new one that goes on counting
-        name = event_name(note.about.name, self._clock.random.getrandbits(64))
-        await self._client.create(self._new_event(note, series, Key(namespace, name)))
-        series.name = name
+        with suppress(AlreadyExists):  # it arrived late
+            await self._client.create(self._new_event(note, series, key))
 
     def _new_event(self, note: Note, series: Series, key: Key) -> Event:
         at = note.at.replace(microsecond=0)

@@ -32,10 +32,10 @@ up: $(VENV)/ready-to-run ## run applecart until Ctrl-C (options: UP='--macs 10')
 	@$(BIN)/applecart up $(UP)
 
 test: check ## check, then every test that needs no Kubernetes
-	$(BIN)/pytest -n auto --dist worksteal -m "not kubernetes and not soak"
+	$(BIN)/pytest -n auto --dist worksteal -m "not kubernetes"
 
 test-kubernetes: $(VENV)/ready-to-develop kube-binaries ## tests on a real kube-apiserver (KUBE=1.33: the oldest)
-	$(BIN)/pytest -n 2 -m "kubernetes and not soak"
+	$(BIN)/pytest -n 2 -m kubernetes
 
 soak: $(VENV)/ready-to-develop kube-binaries ## every test at full length (SEED=n repeats one)
 	failed=0; \

@@ -28,11 +28,11 @@ from applecart.secrets import (
     Registry,
     Secret,
     current_registry,
-    holds_secret,
     redact,
     registering_in,
     spellings,
 )
+from tests.secret_guard import holds_secret
 
 VALUE = "ghs_16C7e42F292c/6912E7+710c838347Ae178B4a"
 SHOWN = "Secret(***)"

@@ -107,11 +107,6 @@ def redact(text: str) -> str:
     return _JWT.sub(MASK, text) if _JWT_MIDDLE in text else text
 
 
-def holds_secret(text: str) -> bool:
-    """Whether a registered value stands in the text."""
-    return bool(_registry.spans(text))
-
-
 @contextmanager
 def registering_in(registry: "Registry") -> Iterator[None]:
     """While open, another registry is the process's. Tests keep their secrets apart with it."""

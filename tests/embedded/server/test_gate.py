@@ -1,4 +1,4 @@
-"""Whatever way a write comes, it is authorized, admitted and refused alike: the doors to each effect, as tables."""
+"""Whatever way a write comes, it is authorized, admitted and refused alike: the calls that have the same effect, as tables."""
 
 import json
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ JSON_PATCH = "application/json-patch+json"
 PODS = "/api/v1/namespaces/ci/pods"
 
 
-class Door(NamedTuple):
+class Call(NamedTuple):
     """One request that would have the effect."""
 
     method: str
@@ -48,15 +48,15 @@ class Door(NamedTuple):
     query: tuple[tuple[str, str], ...] = ()
 
 
-async def ask(running: RunningApi, user: User, door: Door) -> tuple[int, Document]:
-    content = b"" if door.body is None else json.dumps(door.body).encode()
-    query = (*door.query, ("fieldManager", "test")) if door.media == APPLY else door.query
-    answer = await running.transport(user).send(Request(door.method, door.path, query, body=content, content_type=door.media))
+async def ask(running: RunningApi, user: User, call: Call) -> tuple[int, Document]:
+    content = b"" if call.body is None else json.dumps(call.body).encode()
+    query = (*call.query, ("fieldManager", "test")) if call.media == APPLY else call.query
+    answer = await running.transport(user).send(Request(call.method, call.path, query, body=content, content_type=call.media))
     return answer.status, json.loads(answer.body)
 
 
 async def make(running: RunningApi, path: str, document: Document) -> Document:
-    code, answer = await ask(running, ADMIN, Door("POST", path, document))
+    code, answer = await ask(running, ADMIN, Call("POST", path, document))
     assert code == 201, answer
     return answer
 
@@ -117,7 +117,7 @@ async def test_who_may_not_create_creates_by_no_other_verb(
     path = f"{base}/{plural}/new"
     before = running.store.revision
     code, answer = await ask(
-        running, EDITOR, Door(method, path, document, APPLY if method == "PATCH" else "application/json", dry_run)
+        running, EDITOR, Call(method, path, document, APPLY if method == "PATCH" else "application/json", dry_run)
     )
     assert (code, answer["reason"]) == (403, "Forbidden")
     assert f'User "edna" cannot create resource "{plural}" in API group ' in answer["message"]
@@ -131,15 +131,15 @@ async def test_who_may_create_under_one_name_creates_that_one_by_put_and_by_appl
     await allow(running, "creates-one", {"kind": "User", "name": EDITOR.name}, named)
     base, document = NEW_THINGS["leases"]
     media = APPLY if method == "PATCH" else "application/json"
-    assert (await ask(running, EDITOR, Door(method, f"{base}/leases/new", document, media)))[0] == 201
+    assert (await ask(running, EDITOR, Call(method, f"{base}/leases/new", document, media)))[0] == 201
     other = {**document, "metadata": {"name": "other"}}
-    assert (await ask(running, EDITOR, Door(method, f"{base}/leases/other", other, media)))[0] == 403
+    assert (await ask(running, EDITOR, Call(method, f"{base}/leases/other", other, media)))[0] == 403
 
 
 async def test_a_bad_object_is_told_before_the_lack_of_a_right_to_create_it(running: RunningApi) -> None:
     """The real server authorizes the creation after it has validated what would be created."""
     bad = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}, "data": {"not a key": ""}}
-    code, answer = await ask(running, EDITOR, Door("PATCH", "/api/v1/namespaces/ci/configmaps/new", bad, APPLY))
+    code, answer = await ask(running, EDITOR, Call("PATCH", "/api/v1/namespaces/ci/configmaps/new", bad, APPLY))
     assert (code, answer["reason"]) == (422, "Invalid")
 
 
@@ -159,34 +159,34 @@ FOREIGN = f"{PODS}/pod-2"
 BINDING = {"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "mac-1"}}
 EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction"}
 FAILED: Document = {"status": {"phase": "Failed"}}
-NOT_OF_A_NODE: dict[str, Door] = {
-    "merge patch": Door("PATCH", FOREIGN, {"metadata": {"labels": {"a": "b"}}}, MERGE),
-    "strategic patch": Door("PATCH", FOREIGN, {"metadata": {"labels": {"a": "b"}}}, STRATEGIC),
-    "json patch": Door("PATCH", FOREIGN, [{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}], JSON_PATCH),
-    "apply": Door("PATCH", FOREIGN, {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "b"}}}, APPLY),
-    "apply that creates": Door("PATCH", f"{PODS}/new", pod("ci", "new", "mac-1"), APPLY),
-    "post": Door("POST", PODS, pod("ci", "new", "mac-1")),
-    "status": Door("PATCH", f"{FOREIGN}/status", FAILED, MERGE),
-    "status by json patch": Door(
+NOT_OF_A_NODE: dict[str, Call] = {
+    "merge patch": Call("PATCH", FOREIGN, {"metadata": {"labels": {"a": "b"}}}, MERGE),
+    "strategic patch": Call("PATCH", FOREIGN, {"metadata": {"labels": {"a": "b"}}}, STRATEGIC),
+    "json patch": Call("PATCH", FOREIGN, [{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}], JSON_PATCH),
+    "apply": Call("PATCH", FOREIGN, {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "b"}}}, APPLY),
+    "apply that creates": Call("PATCH", f"{PODS}/new", pod("ci", "new", "mac-1"), APPLY),
+    "post": Call("POST", PODS, pod("ci", "new", "mac-1")),
+    "status": Call("PATCH", f"{FOREIGN}/status", FAILED, MERGE),
+    "status by json patch": Call(
         "PATCH", f"{FOREIGN}/status", [{"op": "replace", "path": "/status/phase", "value": "Failed"}], JSON_PATCH
     ),
-    "status by apply": Door(
+    "status by apply": Call(
         "PATCH", f"{FOREIGN}/status", {"apiVersion": "v1", "kind": "Pod", **FAILED}, APPLY, (("force", "true"),)
     ),
-    "binding": Door("POST", f"{PODS}/unbound/binding", {**BINDING, "metadata": {"name": "unbound"}}),
-    "virtual binding": Door("POST", "/api/v1/namespaces/ci/bindings", {**BINDING, "metadata": {"name": "unbound"}}),
-    "eviction": Door("POST", f"{FOREIGN}/eviction", {**EVICTION, "metadata": {"name": "pod-2"}}),
-    "eviction under another name": Door("POST", f"{FOREIGN}/eviction", {**EVICTION, "metadata": {"name": "pod-1"}}),
-    "eviction without a name": Door("POST", f"{FOREIGN}/eviction", EVICTION),
-    "delete": Door("DELETE", FOREIGN),
-    "deletecollection": Door("DELETE", PODS, query=(("fieldSelector", "spec.nodeName=mac-2"),)),
-    "token": Door("POST", "/api/v1/namespaces/ci/serviceaccounts/new/token", {"spec": {}}),
-    "another node": Door("PATCH", "/api/v1/nodes/mac-2", {"metadata": {"labels": {"a": "b"}}}, MERGE),
-    "another node's status": Door("PATCH", "/api/v1/nodes/mac-2/status", {"status": {"phase": "x"}}, MERGE),
-    "another node's deletion": Door("DELETE", "/api/v1/nodes/mac-2"),
-    "a node by apply": Door("PATCH", "/api/v1/nodes/new", thing("v1", "Node", ""), APPLY),
-    "a lease by put": Door("PUT", NEW_THINGS["leases"][0] + "/leases/new", NEW_THINGS["leases"][1]),
-    "a lease by apply": Door("PATCH", NEW_THINGS["leases"][0] + "/leases/new", NEW_THINGS["leases"][1], APPLY),
+    "binding": Call("POST", f"{PODS}/unbound/binding", {**BINDING, "metadata": {"name": "unbound"}}),
+    "virtual binding": Call("POST", "/api/v1/namespaces/ci/bindings", {**BINDING, "metadata": {"name": "unbound"}}),
+    "eviction": Call("POST", f"{FOREIGN}/eviction", {**EVICTION, "metadata": {"name": "pod-2"}}),
+    "eviction under another name": Call("POST", f"{FOREIGN}/eviction", {**EVICTION, "metadata": {"name": "pod-1"}}),
+    "eviction without a name": Call("POST", f"{FOREIGN}/eviction", EVICTION),
+    "delete": Call("DELETE", FOREIGN),
+    "deletecollection": Call("DELETE", PODS, query=(("fieldSelector", "spec.nodeName=mac-2"),)),
+    "token": Call("POST", "/api/v1/namespaces/ci/serviceaccounts/new/token", {"spec": {}}),
+    "another node": Call("PATCH", "/api/v1/nodes/mac-2", {"metadata": {"labels": {"a": "b"}}}, MERGE),
+    "another node's status": Call("PATCH", "/api/v1/nodes/mac-2/status", {"status": {"phase": "x"}}, MERGE),
+    "another node's deletion": Call("DELETE", "/api/v1/nodes/mac-2"),
+    "a node by apply": Call("PATCH", "/api/v1/nodes/new", thing("v1", "Node", ""), APPLY),
+    "a lease by put": Call("PUT", NEW_THINGS["leases"][0] + "/leases/new", NEW_THINGS["leases"][1]),
+    "a lease by apply": Call("PATCH", NEW_THINGS["leases"][0] + "/leases/new", NEW_THINGS["leases"][1], APPLY),
 }
 
 
@@ -194,35 +194,35 @@ async def test_whoever_may_delete_takes_away_what_it_does_not_hold_and_labels_wh
     running: RunningApi,
 ) -> None:
     await allow(running, "all", {"kind": "User", "name": "boss"}, everything("*"))
-    assert (await ask(running, EDITOR, Door("DELETE", f"/apis/{RBAC}/v1/clusterroles/all")))[0] == 200
+    assert (await ask(running, EDITOR, Call("DELETE", f"/apis/{RBAC}/v1/clusterroles/all")))[0] == 200
     labels = {"metadata": {"labels": {"a": "b"}}}
-    assert (await ask(running, EDITOR, Door("PATCH", "/api/v1/namespaces/default", labels, MERGE)))[0] == 200
+    assert (await ask(running, EDITOR, Call("PATCH", "/api/v1/namespaces/default", labels, MERGE)))[0] == 200
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 async def test_a_node_is_told_that_an_object_is_not_its_own_before_that_it_has_changed(nodes: RunningApi, method: str) -> None:
     old = thing("v1", "Node", "") | {"metadata": {"name": "mac-2", "resourceVersion": "1"}}
     media = "application/json" if method == "PUT" else MERGE
-    assert (await ask(nodes, NODE, Door(method, "/api/v1/nodes/mac-2", old, media)))[0] == 403
-    assert (await ask(nodes, ADMIN, Door(method, "/api/v1/nodes/mac-2", old, media)))[0] == 409
+    assert (await ask(nodes, NODE, Call(method, "/api/v1/nodes/mac-2", old, media)))[0] == 403
+    assert (await ask(nodes, ADMIN, Call(method, "/api/v1/nodes/mac-2", old, media)))[0] == 409
 
 
 async def test_a_precondition_that_fails_is_told_before_the_namespace_that_may_not_be_deleted(running: RunningApi) -> None:
     another = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "another"}}
-    assert (await ask(running, ADMIN, Door("DELETE", "/api/v1/namespaces/default", another)))[0] == 409
-    assert (await ask(running, ADMIN, Door("DELETE", "/api/v1/namespaces/default")))[0] == 403
+    assert (await ask(running, ADMIN, Call("DELETE", "/api/v1/namespaces/default", another)))[0] == 409
+    assert (await ask(running, ADMIN, Call("DELETE", "/api/v1/namespaces/default")))[0] == 403
 
 
 @pytest.mark.parametrize("dry_run", [(), (("dryRun", "All"),)], ids=["", "dry-run"])
-@pytest.mark.parametrize("door", NOT_OF_A_NODE)
-async def test_what_is_not_a_nodes_own_it_changes_through_no_door(
-    nodes: RunningApi, door: str, dry_run: tuple[tuple[str, str], ...]
+@pytest.mark.parametrize("call", NOT_OF_A_NODE)
+async def test_what_is_not_a_nodes_own_it_changes_by_no_call(
+    nodes: RunningApi, call: str, dry_run: tuple[tuple[str, str], ...]
 ) -> None:
     """A node's eviction was refused, and its condition stood in the other node's Pod; bindings were not admitted at all."""
     before = nodes.store.revision
     for user in (NODE, impersonated(ADMIN, as_user(NODE), lambda *_: ALLOWED)):
         assert user is not None
-        asked = NOT_OF_A_NODE[door]
+        asked = NOT_OF_A_NODE[call]
         code, answer = await ask(nodes, user, asked._replace(query=(*asked.query, *dry_run)))
         assert (code, answer["reason"]) == (403, "Forbidden"), answer
         assert answer["message"].partition(" is forbidden: ")[2]
@@ -234,7 +234,7 @@ def as_user(user: User) -> list[tuple[str, str]]:
 
 
 async def test_a_node_evicts_its_own_pod(nodes: RunningApi) -> None:
-    code, answer = await ask(nodes, NODE, Door("POST", f"{PODS}/pod-1/eviction", {**EVICTION, "metadata": {"name": "pod-1"}}))
+    code, answer = await ask(nodes, NODE, Call("POST", f"{PODS}/pod-1/eviction", {**EVICTION, "metadata": {"name": "pod-1"}}))
     assert code == 201, answer
 
 
@@ -242,30 +242,30 @@ SECRETS = [{"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"]}]
 REF = {"apiGroup": RBAC, "kind": "ClusterRole", "name": "cluster-admin"}
 ROLES = f"/apis/{RBAC}/v1/namespaces/ci/roles"
 BINDINGS = f"/apis/{RBAC}/v1/namespaces/ci/rolebindings"
-GRANTS: dict[str, Door] = {
-    "post": Door("POST", ROLES, thing(f"{RBAC}/v1", "Role", rules=SECRETS)),
-    "put that creates": Door("PUT", f"{ROLES}/new", thing(f"{RBAC}/v1", "Role", rules=SECRETS)),
-    "apply that creates": Door("PATCH", f"{ROLES}/new", thing(f"{RBAC}/v1", "Role", rules=SECRETS), APPLY),
-    "put": Door("PUT", f"{ROLES}/empty", {**thing(f"{RBAC}/v1", "Role", rules=SECRETS), "metadata": {"name": "empty"}}),
-    "merge patch": Door("PATCH", f"{ROLES}/empty", {"rules": SECRETS}, MERGE),
-    "strategic patch": Door("PATCH", f"{ROLES}/empty", {"rules": SECRETS}, STRATEGIC),
-    "json patch": Door("PATCH", f"{ROLES}/empty", [{"op": "add", "path": "/rules", "value": SECRETS}], JSON_PATCH),
-    "apply": Door("PATCH", f"{ROLES}/empty", {"apiVersion": f"{RBAC}/v1", "kind": "Role", "rules": SECRETS}, APPLY),
-    "binding by post": Door("POST", BINDINGS, thing(f"{RBAC}/v1", "RoleBinding", roleRef=REF)),
-    "binding by put": Door("PUT", f"{BINDINGS}/new", thing(f"{RBAC}/v1", "RoleBinding", roleRef=REF)),
-    "binding by apply": Door("PATCH", f"{BINDINGS}/new", thing(f"{RBAC}/v1", "RoleBinding", roleRef=REF), APPLY),
+GRANTS: dict[str, Call] = {
+    "post": Call("POST", ROLES, thing(f"{RBAC}/v1", "Role", rules=SECRETS)),
+    "put that creates": Call("PUT", f"{ROLES}/new", thing(f"{RBAC}/v1", "Role", rules=SECRETS)),
+    "apply that creates": Call("PATCH", f"{ROLES}/new", thing(f"{RBAC}/v1", "Role", rules=SECRETS), APPLY),
+    "put": Call("PUT", f"{ROLES}/empty", {**thing(f"{RBAC}/v1", "Role", rules=SECRETS), "metadata": {"name": "empty"}}),
+    "merge patch": Call("PATCH", f"{ROLES}/empty", {"rules": SECRETS}, MERGE),
+    "strategic patch": Call("PATCH", f"{ROLES}/empty", {"rules": SECRETS}, STRATEGIC),
+    "json patch": Call("PATCH", f"{ROLES}/empty", [{"op": "add", "path": "/rules", "value": SECRETS}], JSON_PATCH),
+    "apply": Call("PATCH", f"{ROLES}/empty", {"apiVersion": f"{RBAC}/v1", "kind": "Role", "rules": SECRETS}, APPLY),
+    "binding by post": Call("POST", BINDINGS, thing(f"{RBAC}/v1", "RoleBinding", roleRef=REF)),
+    "binding by put": Call("PUT", f"{BINDINGS}/new", thing(f"{RBAC}/v1", "RoleBinding", roleRef=REF)),
+    "binding by apply": Call("PATCH", f"{BINDINGS}/new", thing(f"{RBAC}/v1", "RoleBinding", roleRef=REF), APPLY),
 }
 
 
-@pytest.mark.parametrize("door", GRANTS)
-async def test_nobody_grants_what_they_do_not_hold_through_any_door(running: RunningApi, door: str) -> None:
+@pytest.mark.parametrize("call", GRANTS)
+async def test_nobody_grants_what_they_do_not_hold_by_any_call(running: RunningApi, call: str) -> None:
     writer = User("rita", (AUTHENTICATED,))
     rule = {"verbs": ["*"], "apiGroups": [RBAC], "resources": ["roles", "rolebindings"]}
     safe = {**rule, "verbs": ["create", "update", "patch"]}
     await allow(running, "writes-roles", {"kind": "User", "name": writer.name}, safe)
     await make(running, ROLES, {**thing(f"{RBAC}/v1", "Role", rules=[]), "metadata": {"name": "empty"}})
     before = running.store.revision
-    code, answer = await ask(running, writer, GRANTS[door])
+    code, answer = await ask(running, writer, GRANTS[call])
     assert (code, answer["reason"]) == (403, "Forbidden"), answer
     assert "attempting to grant RBAC permissions not currently held" in answer["message"]
     assert running.store.revision == before
@@ -276,10 +276,10 @@ async def test_nobody_grants_what_they_do_not_hold_through_any_door(running: Run
 async def test_nothing_is_made_in_a_namespace_that_goes_or_is_none(
     running: RunningApi, method: str, media: str, namespace: str, expected: tuple[int, str]
 ) -> None:
-    assert (await ask(running, ADMIN, Door("DELETE", "/api/v1/namespaces/going")))[0] == 200
+    assert (await ask(running, ADMIN, Call("DELETE", "/api/v1/namespaces/going")))[0] == 200
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
     lease = thing("coordination.k8s.io/v1", "Lease", namespace)
-    code, answer = await ask(running, ADMIN, Door(method, leases if method == "POST" else f"{leases}/new", lease, media))
+    code, answer = await ask(running, ADMIN, Call(method, leases if method == "POST" else f"{leases}/new", lease, media))
     assert (code, answer["reason"]) == expected
 
 
@@ -289,7 +289,7 @@ async def test_a_generated_name_that_is_taken_is_drawn_again_a_few_times(
 ) -> None:
     drawn = iter(["first"] * (taken + 1) + ["other"])
     monkeypatch.setattr(running.core.clock.random, "choices", lambda *_, k: next(drawn))
-    generated = Door("POST", "/api/v1/namespaces/ci/configmaps", {"metadata": {"generateName": "a-"}})
+    generated = Call("POST", "/api/v1/namespaces/ci/configmaps", {"metadata": {"generateName": "a-"}})
     assert (await ask(running, ADMIN, generated))[1]["metadata"]["name"] == "a-first"
     status, answer = await ask(running, ADMIN, generated)
     assert status == code
@@ -299,7 +299,7 @@ async def test_a_generated_name_that_is_taken_is_drawn_again_a_few_times(
 async def test_what_is_only_called_like_them_may_be_deleted(running: RunningApi) -> None:
     accounts = "/api/v1/namespaces/ci/serviceaccounts"
     await make(running, accounts, {"metadata": {"name": "default"}})
-    assert (await ask(running, ADMIN, Door("DELETE", f"{accounts}/default")))[0] == 200
+    assert (await ask(running, ADMIN, Call("DELETE", f"{accounts}/default")))[0] == 200
 
 
 @pytest.mark.parametrize("media", [MERGE, "application/json"], ids=["PATCH", "PUT"])
@@ -308,20 +308,20 @@ async def test_whoever_takes_the_last_finalizer_is_answered_with_what_would_have
 ) -> None:
     maps = "/api/v1/namespaces/ci/configmaps"
     await make(running, maps, {"metadata": {"name": "a", "finalizers": ["a/b"]}, "data": {"by": "maker"}})
-    going = (await ask(running, ADMIN, Door("DELETE", f"{maps}/a")))[1]
+    going = (await ask(running, ADMIN, Call("DELETE", f"{maps}/a")))[1]
     freed = {**going, "metadata": {**going["metadata"], "finalizers": None}, "data": {"by": "finalizer"}}
-    code, answer = await ask(running, ADMIN, Door("PATCH" if media == MERGE else "PUT", f"{maps}/a", freed, media))
+    code, answer = await ask(running, ADMIN, Call("PATCH" if media == MERGE else "PUT", f"{maps}/a", freed, media))
     assert (code, answer["data"], "finalizers" in answer["metadata"]) == (200, {"by": "finalizer"}, False)
-    assert (await ask(running, ADMIN, Door("GET", f"{maps}/a")))[0] == 404
+    assert (await ask(running, ADMIN, Call("GET", f"{maps}/a")))[0] == 404
 
 
 @pytest.mark.parametrize(("phase", "says_why"), [("Running", True), ("Failed", False), ("Succeeded", False)])
 async def test_an_eviction_tells_why_only_of_a_pod_that_runs(running: RunningApi, phase: str, says_why: bool) -> None:
     held = pod("ci", "p", "mac-1")
     await make(running, PODS, {**held, "metadata": {**held["metadata"], "finalizers": ["a/b"]}})
-    assert (await ask(running, ADMIN, Door("PATCH", f"{PODS}/p/status", {"status": {"phase": phase}}, MERGE)))[0] == 200
-    assert (await ask(running, ADMIN, Door("POST", f"{PODS}/p/eviction", {**EVICTION, "metadata": {"name": "p"}})))[0] == 201
-    found = (await ask(running, ADMIN, Door("GET", f"{PODS}/p")))[1]
+    assert (await ask(running, ADMIN, Call("PATCH", f"{PODS}/p/status", {"status": {"phase": phase}}, MERGE)))[0] == 200
+    assert (await ask(running, ADMIN, Call("POST", f"{PODS}/p/eviction", {**EVICTION, "metadata": {"name": "p"}})))[0] == 201
+    found = (await ask(running, ADMIN, Call("GET", f"{PODS}/p")))[1]
     assert "deletionTimestamp" in found["metadata"]
     told = [one["type"] for one in found["status"].get("conditions", ())]
     assert ("DisruptionTarget" in told) is says_why
@@ -332,12 +332,12 @@ async def test_a_status_brings_no_finalizer_that_no_later_write_could_keep(runni
     await make(running, PODS, pod("ci", "p", "mac-1"))
     brings = {"metadata": {"finalizers": ["mine"]}}
     for place in ("", "/status"):
-        code, answer = await ask(running, ADMIN, Door("PATCH", f"{PODS}/p{place}", brings, MERGE))
+        code, answer = await ask(running, ADMIN, Call("PATCH", f"{PODS}/p{place}", brings, MERGE))
         assert (code, answer["details"]["causes"][0]["field"]) == (422, "metadata.finalizers[0]")
 
 
 async def test_a_namespace_that_goes_says_so_and_names_no_grace(running: RunningApi) -> None:
-    code, answer = await ask(running, ADMIN, Door("DELETE", "/api/v1/namespaces/going"))
+    code, answer = await ask(running, ADMIN, Call("DELETE", "/api/v1/namespaces/going"))
     assert (code, answer["status"]["phase"]) == (200, "Terminating")
     assert "deletionTimestamp" in answer["metadata"]
     assert "deletionGracePeriodSeconds" not in answer["metadata"]
@@ -347,7 +347,7 @@ async def test_a_namespace_that_goes_says_so_and_names_no_grace(running: Running
 async def test_a_dry_run_below_a_pod_changes_nothing(running: RunningApi, action: str, body: Document) -> None:
     await make(running, PODS, pod("ci", "p"))
     before = running.store.revision
-    asked = Door("POST", f"{PODS}/p/{action}", {**body, "metadata": {"name": "p"}}, query=(("dryRun", "All"),))
+    asked = Call("POST", f"{PODS}/p/{action}", {**body, "metadata": {"name": "p"}}, query=(("dryRun", "All"),))
     assert (await ask(running, ADMIN, asked))[0] == 201
     assert running.store.revision == before
 
@@ -357,15 +357,15 @@ async def test_nothing_is_made_of_a_definition_that_goes(running: RunningApi, me
     definitions, scales = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", f"/apis/{GROUP}/v1/scales"
     await make(running, definitions, definition("scales", {"type": "object"}))
     await make(running, scales, {**resource("scales", "stays"), "metadata": {"name": "stays", "finalizers": ["a/b"]}})
-    assert (await ask(running, ADMIN, Door("DELETE", f"{definitions}/scales.{GROUP}")))[0] == 200
-    code, answer = await ask(running, ADMIN, Door(method, f"{scales}{name}", resource("scales", "new"), media))
+    assert (await ask(running, ADMIN, Call("DELETE", f"{definitions}/scales.{GROUP}")))[0] == 200
+    code, answer = await ask(running, ADMIN, Call(method, f"{scales}{name}", resource("scales", "new"), media))
     assert code == 403
     assert answer["message"].endswith("create not allowed while custom resource definition is terminating")
 
 
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
 async def test_the_namespaces_that_everything_needs_may_not_be_deleted(running: RunningApi, name: str) -> None:
-    code, answer = await ask(running, ADMIN, Door("DELETE", f"/api/v1/namespaces/{name}"))
+    code, answer = await ask(running, ADMIN, Call("DELETE", f"/api/v1/namespaces/{name}"))
     assert (code, answer["message"]) == (403, f'namespaces "{name}" is forbidden: this namespace may not be deleted')
 
 
@@ -374,14 +374,14 @@ async def test_a_pod_is_admitted_alike_however_it_is_made(clock: Clock, method: 
     async with running_api(MemoryLog(), clock, token_keys(), Settings(needs_service_accounts=True)) as running:
         await make(running, "/api/v1/namespaces", {"metadata": {"name": "ci"}})
         wanted = pod("ci", "new", "")
-        code, answer = await ask(running, ADMIN, Door(method, path, wanted, media))
+        code, answer = await ask(running, ADMIN, Call(method, path, wanted, media))
         assert (code, answer["message"]) == (
             403,
             'pods "new" is forbidden: error looking up service account ci/default: serviceaccount "default" not found',
         )
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
         await make(running, "/api/v1/namespaces/ci/serviceaccounts", account)
-        code, answer = await ask(running, ADMIN, Door(method, path, wanted, media))
+        code, answer = await ask(running, ADMIN, Call(method, path, wanted, media))
         assert code == 201
         assert answer["spec"]["serviceAccountName"] == "default"
         assert answer["spec"]["priority"] == 0
@@ -398,7 +398,7 @@ async def test_a_mirror_pod_stays_as_its_node_says_and_refers_to_nothing(clock: 
         async def mirror(**spec: Any) -> tuple[int, Document]:
             document = pod("ci", "new", "mac-1", **spec)
             document["metadata"] |= {"annotations": {MIRROR_ANNOTATION: "x"}, "ownerReferences": [owner]}
-            return await ask(running, NODE, Door("POST", PODS, document))
+            return await ask(running, NODE, Call("POST", PODS, document))
 
         for spec, why in (
             ({"serviceAccountName": "robot"}, "service accounts"),
@@ -413,10 +413,10 @@ async def test_a_mirror_pod_stays_as_its_node_says_and_refers_to_nothing(clock: 
 async def test_an_update_says_which_revision_it_means_and_one_without_a_change_writes_nothing(running: RunningApi) -> None:
     maps = "/api/v1/namespaces/ci/configmaps"
     made = await make(running, maps, {**thing("v1", "ConfigMap"), "metadata": {"name": "new", "finalizers": ["a/b"]}})
-    same = await ask(running, ADMIN, Door("PUT", f"{maps}/new", made))
+    same = await ask(running, ADMIN, Call("PUT", f"{maps}/new", made))
     assert (same[0], same[1]["metadata"]["resourceVersion"]) == (200, made["metadata"]["resourceVersion"])
-    assert (await ask(running, ADMIN, Door("PATCH", f"{maps}/new", {"data": {"a": "b"}}, MERGE)))[0] == 200
-    code, answer = await ask(running, ADMIN, Door("PUT", f"{maps}/new", {**made, "data": {"a": "c"}}))
+    assert (await ask(running, ADMIN, Call("PATCH", f"{maps}/new", {"data": {"a": "b"}}, MERGE)))[0] == 200
+    code, answer = await ask(running, ADMIN, Call("PUT", f"{maps}/new", {**made, "data": {"a": "c"}}))
     assert (code, answer["reason"]) == (409, "Conflict")
 
 
@@ -426,16 +426,16 @@ async def test_an_update_of_an_object_that_was_made_anew_is_a_conflict(running: 
     await make(running, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", SCALED)
     path = f"/apis/{GROUP}/v1/scales"
     await make(running, path, resource("scales", "a", spec={"replicas": 1}))
-    _, stale = await ask(running, ADMIN, Door("GET", f"{path}/a{below}"))
+    _, stale = await ask(running, ADMIN, Call("GET", f"{path}/a{below}"))
     stale["metadata"]["uid"] = "11111111-2222-3333-4444-555555555555"
-    code, answer = await ask(running, ADMIN, Door("PUT", f"{path}/a{below}", stale))
+    code, answer = await ask(running, ADMIN, Call("PUT", f"{path}/a{below}", stale))
     assert (code, answer["reason"]) == (409, "Conflict")
 
 
 async def test_an_apply_of_what_is_ignored_moves_neither_the_revision_nor_the_time_of_its_owner(running: RunningApi) -> None:
     """It was written, and told to all watchers, because of the time at which nothing had changed."""
     applied = thing("v1", "Pod", spec={"containers": [{"name": "c", "image": "i"}]})
-    applying = Door("PATCH", f"{PODS}/new", applied, APPLY, (("fieldManager", "test"),))
+    applying = Call("PATCH", f"{PODS}/new", applied, APPLY, (("fieldManager", "test"),))
     code, made = await ask(running, ADMIN, applying)
     assert code == 201
     await elapse(3600)
@@ -451,9 +451,9 @@ async def test_a_number_that_becomes_a_truth_is_a_change_and_one_that_gets_a_poi
     loose = f"/apis/{GROUP}/v1/loose"
     metadata = (await make(running, loose, resource("loose", "a", spec={"on": [1]})))["metadata"]
     for value, generation in ((True, 2), (1, 3), (1.0, 3)):
-        code, answer = await ask(running, ADMIN, Door("PATCH", f"{loose}/a", {"spec": {"on": [value]}}, MERGE))
+        code, answer = await ask(running, ADMIN, Call("PATCH", f"{loose}/a", {"spec": {"on": [value]}}, MERGE))
         assert (code, answer["metadata"]["generation"]) == (200, generation)
-        found = (await ask(running, ADMIN, Door("GET", f"{loose}/a")))[1]
+        found = (await ask(running, ADMIN, Call("GET", f"{loose}/a")))[1]
         assert json.dumps(found["spec"]["on"]) == ("[true]" if value is True else "[1]")
     assert found["metadata"]["managedFields"] == metadata["managedFields"]
 
@@ -492,7 +492,7 @@ async def test_an_object_of_the_cluster_is_in_no_namespace_whatever_it_says(
     roles, role = f"/apis/{RBAC}/v1/clusterroles", thing(f"{RBAC}/v1", "ClusterRole", "")
     await make(running, roles, role | {"metadata": {"name": "old"}})
     document = role | {"metadata": {"name": path[1:] or "new", "namespace": "ci"}}
-    code, answer = await ask(running, ADMIN, Door(method, f"{roles}{path}", document, media))
+    code, answer = await ask(running, ADMIN, Call(method, f"{roles}{path}", document, media))
     assert (code in (200, 201), answer["metadata"].get("namespace")) == (True, None)
 
 
@@ -501,21 +501,21 @@ async def test_what_is_deleted_goes_with_its_last_finalizer_and_a_namespace_with
     await make(running, maps, {**thing("v1", "ConfigMap"), "metadata": {"name": "new", "finalizers": ["a/b"]}})
     for path in (f"{maps}/new", namespace):
         for _ in range(2):
-            assert (await ask(running, ADMIN, Door("DELETE", path)))[0] == 200
-        code, left = await ask(running, ADMIN, Door("GET", path))
+            assert (await ask(running, ADMIN, Call("DELETE", path)))[0] == 200
+        code, left = await ask(running, ADMIN, Call("GET", path))
         assert (code, bool(left["metadata"]["deletionTimestamp"])) == (200, True)
-    assert (await ask(running, ADMIN, Door("PATCH", f"{maps}/new", {"metadata": {"finalizers": None}}, MERGE)))[0] == 200
-    assert (await ask(running, ADMIN, Door("GET", f"{maps}/new")))[0] == 404
+    assert (await ask(running, ADMIN, Call("PATCH", f"{maps}/new", {"metadata": {"finalizers": None}}, MERGE)))[0] == 200
+    assert (await ask(running, ADMIN, Call("GET", f"{maps}/new")))[0] == 404
     left["spec"]["finalizers"] = []
-    assert (await ask(running, ADMIN, Door("PUT", f"{namespace}/finalize", left)))[0] == 200
-    assert (await ask(running, ADMIN, Door("GET", namespace)))[0] == 404
+    assert (await ask(running, ADMIN, Call("PUT", f"{namespace}/finalize", left)))[0] == 200
+    assert (await ask(running, ADMIN, Call("GET", namespace)))[0] == 404
 
 
 async def test_an_eviction_that_means_another_pod_leaves_no_trace(nodes: RunningApi) -> None:
     before = nodes.store.revision
     options = {"preconditions": {"uid": "another"}}
     eviction = {**EVICTION, "metadata": {"name": "pod-1"}, "deleteOptions": options}
-    code, answer = await ask(nodes, ADMIN, Door("POST", f"{PODS}/pod-1/eviction", eviction))
+    code, answer = await ask(nodes, ADMIN, Call("POST", f"{PODS}/pod-1/eviction", eviction))
     assert (code, answer["reason"]) == (409, "Conflict")
     assert nodes.store.revision == before
 
@@ -543,7 +543,7 @@ async def test_a_deletion_is_told_in_a_status_whichever_shape_is_asked_for(nodes
     accept = f"application/json;as={shape};g=meta.k8s.io;v=v1"
     answer = await nodes.transport(ADMIN).send(Request("DELETE", "/api/v1/nodes/mac-2", body=body, accept=accept))
     assert (answer.status, json.loads(answer.body)["kind"]) == (200, "Status")
-    assert (await ask(nodes, ADMIN, Door("GET", "/api/v1/nodes/mac-2")))[0] == 404
+    assert (await ask(nodes, ADMIN, Call("GET", "/api/v1/nodes/mac-2")))[0] == 404
 
 
 @pytest.mark.parametrize(
@@ -563,17 +563,17 @@ async def test_a_deletion_is_told_in_a_status_whichever_shape_is_asked_for(nodes
 async def test_what_is_said_of_another_namespace_is_refused(nodes: RunningApi, path: str, body: dict[str, Any]) -> None:
     """An eviction of a Pod elsewhere evicted the one of that name here."""
     before = nodes.store.revision
-    code, answer = await ask(nodes, ADMIN, Door("POST", path, body))
+    code, answer = await ask(nodes, ADMIN, Call("POST", path, body))
     refused = "the namespace of the provided object does not match the namespace sent on the request"
     assert (code, answer["message"]) == (400, refused)
     assert nodes.store.revision == before
 
 
 LARGE = {"annotations": {"large": "x" * LARGE_BYTES}}
-LARGE_DOORS: dict[str, tuple[User, Door, str]] = {
+LARGE_CALLS: dict[str, tuple[User, Call, str]] = {
     "creation by apply": (
         EDITOR,
-        Door(
+        Call(
             "PATCH",
             "/api/v1/namespaces/ci/configmaps/new",
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new", **LARGE}},
@@ -581,21 +581,21 @@ LARGE_DOORS: dict[str, tuple[User, Door, str]] = {
         ),
         "cannot create resource",
     ),
-    "another node's Pod": (NODE, Door("PATCH", FOREIGN, {"metadata": LARGE}, MERGE), "only create and delete mirror pods"),
+    "another node's Pod": (NODE, Call("PATCH", FOREIGN, {"metadata": LARGE}, MERGE), "only create and delete mirror pods"),
     "a grant": (
         User("rita", (AUTHENTICATED,)),
-        Door("POST", ROLES, {"metadata": {"name": "new", **LARGE}, "rules": SECRETS}),
+        Call("POST", ROLES, {"metadata": {"name": "new", **LARGE}, "rules": SECRETS}),
         "attempting to grant",
     ),
 }
 
 
-@pytest.mark.parametrize("door", LARGE_DOORS)
-async def test_what_is_worked_out_beside_the_loop_passes_the_same_gate(nodes: RunningApi, door: str) -> None:
+@pytest.mark.parametrize("call", LARGE_CALLS)
+async def test_what_is_worked_out_beside_the_loop_passes_the_same_gate(nodes: RunningApi, call: str) -> None:
     rule = {"verbs": ["create"], "apiGroups": [RBAC], "resources": ["roles"]}
     await allow(nodes, "writes-roles", {"kind": "User", "name": "rita"}, rule)
     worker = Interrupted(nodes)
-    user, asked, expected = LARGE_DOORS[door]
+    user, asked, expected = LARGE_CALLS[call]
     api = Api(replace(nodes.core, worker=worker), nodes.identity, nodes.api._pages)
     before = nodes.store.revision
     query = (("fieldManager", "test"),)

@@ -7,7 +7,6 @@ read by a process of its own. The Pods are written below the API, which is not w
 """
 
 import asyncio
-import gc
 import ssl
 import sys
 import time
@@ -20,6 +19,7 @@ import msgspec
 import yaml
 
 from applecart.api.meta import Key
+from applecart.cli.garbage_collection import collect_rarely, pass_over_what_is_there
 from applecart.clock import SystemClock
 from applecart.embedded.server.objects import with_revision
 from applecart.embedded.server.server import EmbeddedServer
@@ -32,6 +32,7 @@ from bench.embedded_requests import standing_name, standing_pod
 NAMESPACE = "default"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 TICK_S = 0.001
+COPIED_AT_ONCE = 100  # this is no turn to measure
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 ACCEPTED = ("application/json", TABLE)
 READ_S = 120.0
@@ -50,17 +51,20 @@ async def fill(server: EmbeddedServer, pods: int) -> None:
     """One Pod through the API, and copies of it straight into the store."""
     client = Client(server.running.transport(), SystemClock())
     await client.call(Request("POST", PODS, body=msgspec.json.encode(standing_pod(0))))
-    store: Store = server.running.store
-    first = store.table("pods").get(Key(NAMESPACE, standing_name(0)))
+    await copy_below_the_api(server.running.store, "pods", Key(NAMESPACE, standing_name(0)), pods - 1)
+
+
+async def copy_below_the_api(store: Store, label: str, key: Key, copies: int) -> None:
+    first = store.table(label).get(key)
     assert first is not None
     written: asyncio.Future[None] | None = None
-    for number in range(1, pods):
+    for number in range(copies):
         revision = store.next_revision()
         name = f"copy-{number:05}"
-        value = first.value.replace(standing_name(0).encode(), name.encode(), 1)
-        record = Record(Key(NAMESPACE, name), revision, with_revision(value, revision), first.traits)
-        written = store.write("pods", Op.ADDED, record)
-        if number % 500 == 0:
+        value = first.value.replace(key.name.encode(), name.encode(), 1)
+        record = Record(Key(key.namespace, name), revision, with_revision(value, revision), first.traits)
+        written = store.write(label, Op.ADDED, record)
+        if number % COPIED_AT_ONCE == 0:
             await written
     if written is not None:
         await written
@@ -105,6 +109,7 @@ def read(kubeconfig: Path) -> int:
 
 
 async def main(pods: int) -> None:
+    collect_rarely()
     with TemporaryDirectory(prefix="bench-") as place:
         data = Path(place) / "data"
         clock = SystemClock()
@@ -113,8 +118,7 @@ async def main(pods: int) -> None:
             admin = server.authority.issue_client("bench-admin", ("system:masters",), clock.now())
             (data / "bench.pem").touch(0o600)
             (data / "bench.pem").write_bytes(admin.certificate_pem + admin.key_pem.reveal().encode())
-            gc.collect()
-            gc.freeze()
+            pass_over_what_is_there()
             longest = [0.0]
             ticking = asyncio.create_task(tick(longest))
             size = await read_lists(data / "admin.kubeconfig")

@@ -5,7 +5,6 @@ and exit code 1 after an orderly stop; nothing that was acknowledged is lost.
 """
 
 import asyncio
-import gc
 import os
 import shlex
 import sys
@@ -21,6 +20,7 @@ from applecart.cli.api.notices import notice_of_exposure, watch_size
 from applecart.cli.api.reach import data_option
 from applecart.cli.background import Work, in_background
 from applecart.cli.binaries import kubectl_command
+from applecart.cli.garbage_collection import collect_rarely, pass_over_what_is_there
 from applecart.cli.stop_signal import stop_signal
 from applecart.clock import Clock, SystemClock
 from applecart.embedded.server.core import Settings
@@ -76,14 +76,13 @@ def command(
 
 
 async def run(options: Options, clock: Clock) -> None:
-    gc.set_threshold(50_000, 20, 100)  # Python's default collects every 700 objects, in the middle of requests
+    collect_rarely()
     stopping = stop_signal()
     # Where a controller gives every namespace its account, Pods get it as they do in any cluster.
     settings = Settings(needs_service_accounts=options.with_controllers)
     server = EmbeddedServer(options.data, clock, port=options.port, host=options.host, names=options.names, settings=settings)
     async with server:
-        gc.collect()
-        gc.freeze()  # what was loaded stays; looking at it again in every collection would pause the loop
+        pass_over_what_is_there()
         click.echo(told(server))
         if notice := notice_of_exposure(options.host, server.port):
             click.echo(notice, err=True)

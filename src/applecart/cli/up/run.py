@@ -4,7 +4,6 @@ It never touches a cluster that was not named: a kubeconfig lying around is not 
 """
 
 import asyncio
-import gc
 import os
 import socket
 import sys
@@ -18,6 +17,7 @@ from applecart import __version__
 from applecart.cli.background import in_background
 from applecart.cli.binaries import FOLDERS, binaries_folder, kubectl_command
 from applecart.cli.fleet_watch import MACHINE_NOT_READY, POD_PENDING, FleetWatch
+from applecart.cli.garbage_collection import collect_rarely, pass_over_what_is_there
 from applecart.cli.stop_signal import first_of, stop_signal
 from applecart.cli.up.apis import started_api
 from applecart.cli.up.hello import MANIFEST, export, first_lines, job_manifest
@@ -107,7 +107,7 @@ def command(
 
 async def run(options: Options, clock: Clock) -> None:
     """Start everything, say so, and stop in the opposite order when asked to."""
-    gc.set_threshold(50_000, 20, 100)  # Python's default collects every 700 objects and spends half of a large list on it
+    collect_rarely()
     stopping = stop_signal()
     chosen = chosen_api(options)
     count = mac_count(chosen, options)
@@ -140,8 +140,7 @@ async def run(options: Options, clock: Clock) -> None:
         await first_of(stopping.wait(), _started(fleet, api.client, macs))
         if stopping.is_set():
             return
-        gc.collect()
-        gc.freeze()  # what was listed stays; looking at it again in every collection would pause the loop
+        pass_over_what_is_there()
         click.echo("  follows      " + ", ".join(f"{counted} {kind}" for kind, counted in fleet.counts().items()))
         if chosen != EXTERNAL and api.kubeconfig:
             _say_what_to_try(api.kubeconfig, options.data, can_run_pods=bool(macs) and options.controllers is not False)

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Generator
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -337,6 +338,41 @@ async def test_many_that_are_tried_in_vain_again_are_tried_a_few_at_a_time(play:
     await elapse(20)
     assert tries.total() >= 60
     assert max(tries.values()) <= 5
+
+
+def make_busy(monkeypatch: pytest.MonkeyPatch, turn_s: float) -> None:
+    """A decision gives others a turn at each node, and each turn takes so long."""
+    busy = SimpleNamespace(**{**vars(asyncio), "sleep": lambda _: asyncio.sleep(turn_s)})
+    monkeypatch.setattr(scheduler, "asyncio", busy)
+    monkeypatch.setattr(decide, "STEPS_OF_A_TURN", 1)
+
+
+async def test_a_decision_on_a_busy_loop_takes_its_time(
+    play: Play, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After 10 s it was given up, as if the API had not answered, and began from nothing: the Pod was never placed."""
+    for number in range(10):
+        await play.stage.node(node(f"mac-{number}"))
+    make_busy(monkeypatch, 2.0)
+    await play.stage.pod(pod("runner"))
+    await elapse(60)
+    assert play.stage.node_of("runner")
+    assert "could not be placed" not in caplog.text
+
+
+async def test_a_node_that_opens_while_a_decision_gives_others_a_turn_is_not_missed(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(10):
+        await play.stage.node(node(f"mac-{number}", unschedulable=True))
+    make_busy(monkeypatch, 0.5)
+    await play.stage.pod(pod("runner"))
+    await elapse(3)  # the first nodes have been looked at
+    await play.client.patch(Node, Key("", "mac-0"), Merge({"spec": {"unschedulable": False}}))
+    await elapse(0.5)
+    assert play.stage.scheduled("runner") is None
+    await elapse(20)
+    assert play.stage.node_of("runner") == "mac-0"
 
 
 async def test_a_reason_is_not_written_over_a_pod_that_somebody_bound_meanwhile(play: Play) -> None:

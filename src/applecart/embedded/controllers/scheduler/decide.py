@@ -78,8 +78,8 @@ class Turn:
     def __init__(self) -> None:
         self._left = STEPS_OF_A_TURN
 
-    def is_over(self, steps: int) -> bool:
-        """Whether there is no time left for these; then the next turn begins with them."""
+    def spend(self, steps: int) -> bool:
+        """Count these; true when there was no time left for them, and the next turn begins with them."""
         self._left -= steps
         if self._left >= 0:
             return False
@@ -120,7 +120,7 @@ class Decider:
     def _best(self, shape: PodShape, group: tuple[NodeRoom, ...], turn: Turn) -> Generator[None, None, NodeRoom | None]:
         best, best_left, steps = None, 0, shape.steps
         for room in group:  # sorted by name, so the first of equals stays
-            if turn.is_over(steps):
+            if turn.spend(steps):
                 yield
             if not has_room(shape, room):
                 continue
@@ -137,7 +137,7 @@ class Decider:
         groups: dict[Liking, list[NodeRoom]] = {}
         reasons = []
         for room in sorted(self._fleet, key=lambda room: room.facts.name):
-            if turn.is_over(steps):
+            if turn.spend(steps):
                 yield
             if reason := refused_by_facts(shape, room.facts):
                 reasons.append(reason)
@@ -157,7 +157,7 @@ class Decider:
             return refused_everywhere(node_count, why, may_preempt=shape.may_preempt)
         reasons, held_by_pods, steps = Counter(judged.reasons), 0, shape.steps
         for room in allowed:
-            if turn.is_over(steps):
+            if turn.spend(steps):
                 yield
             if (found := shortage(shape, room)) is not None:
                 reasons.update(found.reasons)

@@ -8,6 +8,7 @@ it cannot place it explains in a condition and an Event and tries again when som
 """
 
 import asyncio
+from collections.abc import Awaitable
 from datetime import datetime
 from functools import partial
 
@@ -37,7 +38,7 @@ BINDING = "binding"
 DEFAULT_SCHEDULER = "default-scheduler"  # what a Pod asks for that names none
 STEPS_OF_A_SHAPE = 50  # beside those that depend on how long it is
 STEPS_OF_AN_ATTEMPT = 500  # one that ends as the last one did waits for nobody, and thousands may be due at once
-ATTEMPT_S = 10.0  # one hung call must not hold up every other Pod for longer (I13); a binding takes milliseconds
+CALL_S = 10.0  # one hung call must not hold up every other Pod for longer (I13); a binding takes milliseconds
 GATED_REASON = "SchedulingGated"
 # As kube-scheduler calls them, so that dashboards made for it show ours too.
 QUEUES = {"active": (State.READY, State.TRIED), "backoff": (State.FAILED,), "unschedulable": (State.WAITING,)}
@@ -103,7 +104,7 @@ class Scheduler:
         self._roomier = {room.facts.name: None for room in self.fleet}  # who ran before may have been stopped in the middle
         turn = Turn()
         while True:
-            if turn.is_over(STEPS_OF_AN_ATTEMPT):
+            if turn.spend(STEPS_OF_AN_ATTEMPT):
                 await asyncio.sleep(0)
             self._woken.clear()
             await self._wake_those_who_fit()
@@ -112,11 +113,10 @@ class Scheduler:
                 await self._wait()
                 continue
             try:
-                async with asyncio.timeout(ATTEMPT_S):
-                    await self._try(entry)
+                await self._try(entry)
             except (ApplecartError, TimeoutError) as error:
                 self.pending.failed(entry, self._clock.monotonic())
-                because = str(error) or f"the API did not answer within {ATTEMPT_S:g} s"
+                because = str(error) or f"the API did not answer within {CALL_S:g} s"
                 log.bind(entry.wants.key).warning("a Pod could not be placed, trying again", because=because)
             except Exception:
                 self.pending.failed(entry, self._clock.monotonic())
@@ -141,8 +141,7 @@ class Scheduler:
         if pod is None or pod.uid != wants.uid or not self._is_ours_to_place(pod):
             self.pending.done(entry)
         elif wants.is_gated:
-            with self._own_writes.noted(wants.uid):
-                await explain(self._client, pod, GATED_REASON, GATED, self._clock.now())
+            await self._write(wants, explain(self._client, pod, GATED_REASON, GATED, self._clock.now()))
             self.pending.done(entry)  # whoever lifts a gate changes the Pod, and so puts it back
         else:
             await self._place(pod, entry)
@@ -174,13 +173,13 @@ class Scheduler:
         node = self.fleet.held_node(wants.uid)
         if node and self.fleet.node(node) is None:
             self._own_writes.forget(wants.uid)  # a node that is gone needs no care: nothing can be too much there
-        await self._own_writes.seen(wants.uid)
+        async with asyncio.timeout(CALL_S):
+            await self._own_writes.seen(wants.uid)
         self._room_appeared(self.fleet.release(wants.uid))
 
     async def _bind(self, pod: Pod, wants: Wants, node: str) -> None:
         try:
-            with self._own_writes.noted(wants.uid):
-                await bind(self._client, pod, node)
+            await self._write(wants, bind(self._client, pod, node))
         finally:
             if self._own_writes.is_in_doubt(wants.uid):
                 known = self._pods.get(wants.key)
@@ -192,15 +191,19 @@ class Scheduler:
         self._recorder.event(pod, upstream.SCHEDULED.type, upstream.SCHEDULED.name, text)
 
     async def _refuse(self, pod: Pod, entry: PendingPod, message: str, *, is_outdated: bool) -> None:
-        """Nothing may come between the decision and `waits`: room that appears then would wake nobody."""
+        """Room that appears meanwhile wakes it at the next look at `_roomier`, when it waits."""
         self.pending.waits(entry, self._clock.monotonic())
-        if is_outdated:  # room may have appeared on a node that was looked at before
+        if is_outdated:  # the sentence may be about several moments
             self.pending.failed(entry, self._clock.monotonic())
         if entry.is_worth_telling(message, self._clock.monotonic()):
             failed = upstream.FAILED_SCHEDULING
             self._recorder.event(pod, failed.type, failed.name, message)
-        with self._own_writes.noted(entry.wants.uid):
-            await explain(self._client, pod, upstream.UNSCHEDULABLE.name, message, self._clock.now())
+        await self._write(entry.wants, explain(self._client, pod, upstream.UNSCHEDULABLE.name, message, self._clock.now()))
+
+    async def _write(self, wants: Wants, call: Awaitable[None]) -> None:
+        async with asyncio.timeout(CALL_S):
+            with self._own_writes.noted(wants.uid):
+                await call
 
     # What changed
 
@@ -254,7 +257,7 @@ class Scheduler:
         nodes, self._roomier = self._roomier, {}
         for node in nodes:
             for shape in self.pending.waiting_shapes():
-                if turn.is_over(STEPS_OF_A_SHAPE + shape.steps):
+                if turn.spend(STEPS_OF_A_SHAPE + shape.steps):
                     await asyncio.sleep(0)
                 if fits(shape, self.fleet.node(node)):
                     self.pending.room_appeared(shape)

@@ -198,7 +198,7 @@ async def test_a_pod_that_went_while_its_binding_was_unknown_leaves_its_room_and
 
 async def test_the_room_of_a_binding_that_was_refused_in_the_end_goes_to_others(play: Play) -> None:
     await play.stage.node(node(pods="1", labels={"fleet": "a"}))
-    play.network.plan = on_bindings(Hung(), Says(403))
+    play.network.plan = on_bindings(Hung(), Says(409))
     await play.stage.pod(pod("first", node_selector={"fleet": "a"}))
     await elapse(5)
     await play.client.patch(Node, Key("", "mac-1"), Merge({"metadata": {"labels": {"fleet": "b"}}}))

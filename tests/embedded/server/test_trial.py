@@ -24,7 +24,7 @@ from applecart.embedded.server.request import ApiRequest
 from applecart.embedded.server.server import ADMIN, RunningApi, running_api
 from applecart.embedded.server.syntax import MOST_VALUES, MOST_YAML_BYTES
 from applecart.embedded.server.trial import Trial, is_large
-from applecart.embedded.server.worker import LARGE_BYTES, Result, Worker
+from applecart.embedded.server.worker import LARGE_BYTES, MOST_WAITING, Result, Worker
 from applecart.embedded.store.record import NOTHING, LogEntry, Op, Record, Traits
 from applecart.kube.transport import Request, Response
 from tests.embedded.memory_log import MemoryLog
@@ -63,7 +63,7 @@ class Interrupted(Worker):
         self.meanwhile: list[Meanwhile] = []
         self.runs = 0
 
-    async def run(self, user: User, work: Callable[[], Result], *, is_watch: bool = False) -> Result:
+    async def run(self, user: User, work: Callable[[], Result], *, is_stream: bool = False) -> Result:
         self.runs += 1
         try:
             return work()
@@ -584,6 +584,20 @@ async def test_a_large_change_reaches_every_watch_of_one_namespace_and_is_encode
         worker.close()
 
 
+@pytest.mark.parametrize("accept", [TABLE, "application/yaml"], ids=["a table", "YAML"])
+async def test_a_list_that_has_begun_is_not_cut_because_others_list_as_well(clock: Clock, accept: str) -> None:
+    """The ninth list of one user's large objects was refused after its first bytes."""
+    async with serving(clock, ["ci"]) as running:
+        send, worker = running.transport().send, WithoutThread(running.core.authorizer)
+        made = await send(Request("POST", MAPS, body=msgspec.json.encode({"metadata": {"name": "a"}, "data": LARGE})))
+        assert made.status == 201
+        api = Api(replace(running.core, worker=worker), running.identity, running.api._pages)
+        one = InProcessTransport(api, User("admin", (MASTERS,), caller=User("system:serviceaccount:team:a")))
+        lists = await asyncio.gather(*(one.send(Request("GET", MAPS, accept=accept)) for _ in range(3 * MOST_WAITING)))
+        assert {(answer.status, answer.body == lists[0].body) for answer in lists} == {(200, True)}
+        worker.close()
+
+
 async def test_what_is_written_is_not_written_again_because_its_answer_is_much_work(
     callers: Callers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -620,9 +634,9 @@ async def test_large_objects_of_a_collection_are_deleted_beside_the_loop(callers
 async def test_large_objects_of_a_deleted_definition_go_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     run, users, gone = Worker.run, [], asyncio.Event()
 
-    async def noted(worker: Worker, user: User, work: Callable[[], Result], *, is_watch: bool = False) -> Result:
+    async def noted(worker: Worker, user: User, work: Callable[[], Result], *, is_stream: bool = False) -> Result:
         users.append(user)
-        return await run(worker, user, work, is_watch=is_watch)
+        return await run(worker, user, work, is_stream=is_stream)
 
     monkeypatch.setattr(Worker, "run", noted)
     schema = {"type": "object", "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}

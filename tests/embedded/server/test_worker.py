@@ -155,7 +155,7 @@ async def test_whoever_goes_away_keeps_its_place_until_its_work_is_done(worker: 
 
 async def test_a_watch_is_not_refused_and_takes_no_place_of_a_request(worker: Worker) -> None:
     """It ended, as there is no other way to tell it: of 12 agents that watched one large object 4 had to list again."""
-    watches = [worker.run(ONE, lambda: 1, is_watch=True) for _ in range(MOST_WAITING + 1)]
+    watches = [worker.run(ONE, lambda: 1, is_stream=True) for _ in range(MOST_WAITING + 1)]
     requests = [worker.run(ONE, lambda: 1) for _ in range(MOST_WAITING)]
     assert await asyncio.gather(*watches, *requests) == [1] * (2 * MOST_WAITING + 1)
     assert not worker._waiting
@@ -169,7 +169,7 @@ async def test_a_watch_that_ends_leaves_the_queue_unless_its_turn_has_begun(work
         go.wait(20)
         order.append(number)
 
-    watches = [asyncio.create_task(worker.run(ONE, partial(job, number), is_watch=True)) for number in range(3)]
+    watches = [asyncio.create_task(worker.run(ONE, partial(job, number), is_stream=True)) for number in range(3)]
     for _ in range(2):  # turns: they have come, and the first has begun
         await asyncio.sleep(0)
     for watch in watches[:2]:

@@ -40,7 +40,6 @@ class Forms:
         self._core = core
         self._kind = kind
         self._user = request.user
-        self._is_watch = is_watch
         self._chosen: negotiation.Negotiated = choose_answer(
             request.accept,
             version=kind.resource.version,
@@ -97,12 +96,12 @@ class Forms:
         if not any(record.size_bytes > LARGE_BYTES for record in records):
             with suppress(TooMuchForTheLoop), on_the_loop():
                 return encode()
-        return await self._core.worker.run(self._user, encode, is_watch=self._is_watch)
+        return await self._core.worker.run(self._user, encode, is_stream=True)
 
     async def _as_yaml(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         body = b"".join([piece async for piece in pieces])
         worker = self._core.worker
-        yield to_yaml(body) if worker is None else await worker.run(self._user, partial(to_yaml, body))
+        yield to_yaml(body) if worker is None else await worker.run(self._user, partial(to_yaml, body), is_stream=True)
 
     def _list_parts(self, page: Page) -> tuple[bytes, Callable[[Record], bytes], bytes, int]:
         match self._chosen.shape:

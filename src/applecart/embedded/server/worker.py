@@ -23,7 +23,7 @@ MOST_WAITING = 8  # requests of one payer
 LONGEST_S = 10.0  # ten times what the largest objects take that anybody needs
 
 Result = TypeVar("Result")
-_Whose = tuple[str, bool]  # the payer's name, and whether it is for a watch
+_Whose = tuple[str, bool]  # the payer's name, and whether it is a part of a stream
 
 
 class _TakesTooLong(BaseException):
@@ -47,11 +47,11 @@ class Worker:
         self._thread = threading.Thread(target=self._work, name="large-requests", daemon=True)
         self._thread.start()
 
-    async def run(self, user: User, work: Callable[[], Result], *, is_watch: bool = False) -> Result:
-        """What `work` returns or raises, once it was its turn. Any number of watches may wait: to refuse one would end it."""
+    async def run(self, user: User, work: Callable[[], Result], *, is_stream: bool = False) -> Result:
+        """What `work` returns or raises, once it was its turn. Streams that have begun may all wait: a refusal would cut them."""
         payer = user.payer
-        whose = payer.name, is_watch
-        if not is_watch and self._waiting[whose] >= MOST_WAITING and MASTERS not in payer.groups:
+        whose = payer.name, is_stream
+        if not is_stream and self._waiting[whose] >= MOST_WAITING and MASTERS not in payer.groups:
             raise too_many_requests("too many large requests, please try again later", 1)
         self._waiting[whose] += 1
         told: asyncio.Future[Result | Refusal] = asyncio.get_running_loop().create_future()
@@ -60,7 +60,7 @@ class Worker:
             result = await told
         except asyncio.CancelledError:
             # Whoever goes away meanwhile does not give its turn to the next one: there is one thread.
-            if is_watch and task is not self._begun:
+            if is_stream and task is not self._begun:
                 task.cancel()
             raise
         if isinstance(result, Refusal):

@@ -33,7 +33,7 @@ RUNS_S = "30"
 DHCP_S = 600  # as fleets set it that make more guests a day than there are addresses
 SETTLES_S = 120.0  # the next rounds of everything that has rounds
 
-NOT_OURS = (type, ModuleType, FunctionType, BuiltinFunctionType, asyncio.AbstractEventLoop)
+NOT_OURS = (type, ModuleType, FunctionType, BuiltinFunctionType, asyncio.AbstractEventLoop, asyncio.Task)
 
 
 def job(name: str) -> Pod:
@@ -61,7 +61,7 @@ async def churn(here: World, names: list[str]) -> None:
 def reachable(agent: Agent, here: World) -> Counter[str]:
     """How many objects of each type the agent holds; what it only speaks to (the Mac, the API) or runs in is not its own."""
     gc.collect()
-    world = (here, here.mac, here.api, here.kill, agent.host.mac, agent.host.client, agent.background)
+    world = (here, here.mac, here.api, here.kill, agent.host.mac, agent.host.client)
     seen = {id(each) for each in world}
     found: Counter[str] = Counter()
     todo: list[object] = [agent]

@@ -48,7 +48,7 @@ class Worker:
         self._thread.start()
 
     async def run(self, user: User, work: Callable[[], Result], *, is_stream: bool = False) -> Result:
-        """What `work` returns or raises, once it was its turn. Streams that have begun may all wait: a refusal would cut them."""
+        """What `work` returns or raises, once it was its turn. Streams that have begun all wait: a refusal would cut them."""
         payer = user.payer
         whose = payer.name, is_stream
         if not is_stream and self._waiting[whose] >= MOST_WAITING and MASTERS not in payer.groups:

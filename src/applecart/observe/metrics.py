@@ -94,10 +94,14 @@ class Metrics:
         else:
             self.add_collector(_RusageCollector(clock.now()))
 
-    def render(self) -> bytes:
+    def collect(self) -> Collected:
+        """All series as they are now: some are computed from what belongs to the event loop. Rendering them is not."""
+        return Collected(list(self.registry.collect()))
+
+    def render(self, collected: Collected | None = None) -> bytes:
         from prometheus_client import generate_latest
 
-        page = generate_latest(self.registry)
+        page = generate_latest(collected or self.registry)
         if observe.sinks:
             observe.published("metrics", page.decode())
         return page
@@ -111,6 +115,17 @@ class Metrics:
         if not isinstance(known.metric, kind) or known.labels != tuple(labels):
             raise ValueError(f"metric {name} is already declared as a {type(known.metric).__name__} of {known.labels}")
         return known  # type: ignore[return-value]
+
+
+class Collected:
+    """As much of a registry as it takes to render it."""
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        self._metrics = metrics
+        self.samples = sum(len(metric.samples) for metric in metrics)
+
+    def collect(self) -> Sequence[Metric]:
+        return self._metrics
 
 
 class _RusageCollector:

@@ -1,5 +1,6 @@
 """`applecart api start`: it says that it serves when it does, ends when told, and says in a sentence why it cannot start."""
 
+import base64
 import os
 import random
 import re
@@ -9,6 +10,7 @@ import sqlite3
 import ssl
 import stat
 import subprocess
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from contextlib import closing
@@ -31,11 +33,17 @@ def start(data: Path, *more: str) -> tuple[str, ...]:
 def get(data: Path, path: str) -> bytes:
     """As the holder of the kubeconfig that the server wrote."""
     config = yaml.safe_load((data / "admin.kubeconfig").read_text())
-    server = config["clusters"][0]["cluster"]["server"]
+    server, admin = config["clusters"][0]["cluster"]["server"], config["users"][0]["user"]
     context = ssl.create_default_context(cafile=str(data / "pki" / "ca.crt"))
+    pair = data.parent / f"{data.name}.pem"
+    pair.write_bytes(b"".join(base64.b64decode(admin[f"client-{name}-data"]) for name in ("certificate", "key")))
+    context.load_cert_chain(pair)
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
-    with opener.open(f"{server}{path}", timeout=WAIT_S) as answer:
-        body: bytes = answer.read()
+    try:
+        with opener.open(f"{server}{path}", timeout=WAIT_S) as answer:
+            body: bytes = answer.read()
+    except urllib.error.HTTPError as error:
+        body = error.read()
     return body
 
 
@@ -71,6 +79,22 @@ def test_only_its_owner_may_read_what_it_writes(tmp_path: Path) -> None:
 def test_without_controllers_none_run(tmp_path: Path) -> None:
     with running(*start(tmp_path, "--no-controllers")) as process:
         assert "controllers beside it" not in read_until(process, SERVES)
+
+
+def test_what_runs_in_it_is_measured_and_a_part_of_its_readiness(tmp_path: Path) -> None:
+    """A controller that was down was a line in the log and on no page."""
+    with running_api(tmp_path / "data"):
+        page = get(tmp_path / "data", "/metrics")
+        for series in (
+            b'applecart_task_restarts_total{task="definitions"}',
+            b'applecart_task_restarts_total{task="compaction"}',
+            b'workqueue_depth{name="garbage collector"}',
+            b'applecart_wait_count{wait="task down"}',
+            b"process_start_time_seconds",
+        ):
+            assert b"\n" + series in page, page.decode()
+        # Right after the start its first lists may not be complete.
+        assert re.search(rb"^\[[+-]\]controllers ", get(tmp_path / "data", "/readyz?verbose"), flags=re.MULTILINE)
 
 
 def test_a_second_server_on_the_folder_is_refused_with_the_first_ones_process(tmp_path: Path) -> None:

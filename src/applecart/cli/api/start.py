@@ -29,6 +29,7 @@ from applecart.embedded.surface.served import GIT_VERSION
 from applecart.embedded.trust.control_plane_files import LOOPBACK
 from applecart.kube.client import Client
 from applecart.observe.logs import LogFormat, setup_logging
+from applecart.observe.metrics import Metrics
 
 PORT = 6443  # where kubeadm and most others put an API server
 
@@ -78,9 +79,13 @@ def command(
 async def run(options: Options, clock: Clock) -> None:
     collect_rarely()
     stopping = stop_signal()
+    metrics = Metrics()
+    metrics.add_process(clock)
     # Where a controller gives every namespace its account, Pods get it as they do in any cluster.
     settings = Settings(needs_service_accounts=options.with_controllers)
-    server = EmbeddedServer(options.data, clock, port=options.port, host=options.host, names=options.names, settings=settings)
+    server = EmbeddedServer(
+        options.data, clock, port=options.port, host=options.host, names=options.names, settings=settings, metrics=metrics
+    )
     async with server:
         pass_over_what_is_there()
         click.echo(told(server))
@@ -93,8 +98,9 @@ async def run(options: Options, clock: Clock) -> None:
             from applecart.embedded.controllers.controller_manager import add_controllers
             from applecart.kube.manager import Manager
 
-            manager = Manager(Client(server.running.transport(), clock))
+            manager = Manager(Client(server.running.transport(), clock), metrics=metrics)
             names = add_controllers(manager, server.authority.certificate_pem, server.keys, ends_events=True)
+            server.running.api.also_ready("controllers", manager.not_ready)
             click.echo(f"controllers beside it: {', '.join(names)}")
             work.append(manager.run)
         click.echo("Ctrl-C stops it")

@@ -33,6 +33,7 @@ from applecart.embedded.store.record import Record
 from applecart.embedded.surface.served import VIRTUAL_KINDS
 from applecart.kube.background import is_being_cancelled
 from applecart.observe.logs import logger
+from applecart.observe.serve import Check
 
 _log = logger(__name__)
 WARNINGS_LENGTH, WARNING_LENGTH = 4096, 256  # characters of all and, where that is not enough, of one; the real server's
@@ -55,6 +56,10 @@ class Api:
         """From now on node agents can be asked."""
         self._agents = agents
         self._pages.use_agents(agents)
+
+    def also_ready(self, name: str, check: Check) -> None:
+        """From now on readiness is a matter of this as well."""
+        self._pages.ready[name] = check
 
     async def handle(self, request: ApiRequest) -> Answer | StreamAnswer:
         try:
@@ -83,8 +88,7 @@ class Api:
         ):
             raise too_large(SMALL_BODY_BYTES)
         if not attributes.is_resource:
-            self._pages.renew()
-            return await worked_out(self.core, request, partial(self._pages.answer, request)) or not_found_page()
+            return await worked_out(self.core, request, self._pages.work(request)) or not_found_page()
         kind = self.core.registry.find(attributes.group, attributes.version, attributes.resource)
         if kind is None and _virtual_of(attributes) is None:
             if any(one.resource.group == attributes.group for one in self._agents.kinds):

@@ -1,11 +1,14 @@
-"""The paths that are no resources: health, version, discovery, OpenAPI, and the keys of tokens."""
+"""The paths that are no resources: health, metrics, version, discovery, OpenAPI, and the keys of tokens."""
 
+from collections.abc import Callable
 from datetime import UTC, timedelta
 from email.utils import format_datetime
+from functools import partial
 
 from applecart.embedded.auth.service_account_tokens import ServiceAccountTokens
 from applecart.embedded.auth.token_keys import CONFIGURATION_PATH, JWKS_PATH, openid_configuration
 from applecart.embedded.refusals import method_not_allowed, no_such_resource
+from applecart.embedded.schema.budget import spend
 from applecart.embedded.server.core import AgentCalls, Core, NoAgents
 from applecart.embedded.server.objects import encode
 from applecart.embedded.server.representation import in_encoding, sent
@@ -15,37 +18,53 @@ from applecart.embedded.surface.discovery import Discovery
 from applecart.embedded.surface.openapi_v2 import OpenApiV2
 from applecart.embedded.surface.openapi_v3 import PREFIX, OpenApi
 from applecart.embedded.surface.served import VIRTUAL_KINDS, version_document
+from applecart.observe.metrics import CONTENT_TYPE, Collected, Metrics
+from applecart.observe.serve import Check
+from applecart.secrets import redact
 
 OPENAPI_V2 = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 PROTOBUF_V2 = "com.github.proto-openapi.spec.v2"
 TEXT = "text/plain; charset=utf-8"
+HEALTH = ("healthz", "livez", "readyz")
+STEPS_OF_A_SAMPLE = 5  # about as many microseconds
 KEEP_FOR = timedelta(days=365)  # an address with a hash never answers anything else
 
 
 class Pages:
     """Documents about the server itself, made again when the set of kinds has changed."""
 
-    def __init__(self, core: Core, tokens: ServiceAccountTokens, address: str) -> None:
+    def __init__(self, core: Core, tokens: ServiceAccountTokens, address: str, metrics: Metrics | None = None) -> None:
         self._core = core
         self._tokens = tokens
         self._address = address
+        self._metrics = metrics
+        self.ready: dict[str, Check] = {}  # what must be well besides the server itself
         self._agents: AgentCalls = NoAgents()
         self._made_for: tuple[int, int] = (0, 0)
 
     def use_agents(self, agents: AgentCalls) -> None:
         self._agents = agents
 
-    def answer(self, request: ApiRequest) -> Answer | None:
+    def work(self, request: ApiRequest) -> Callable[[], Answer | None]:
+        """On the loop: what makes the answer, here or beside it; what may change meanwhile has been looked at."""
+        self._renew()
+        page, *below = request.path.strip("/").split("/")
+        if page in HEALTH:
+            health = self._health(page, "/".join(below), is_verbose="verbose" in request.query)
+            return lambda: health
+        if request.path == "/metrics" and request.method in ("GET", "HEAD") and self._metrics is not None:
+            return partial(_shown, self._metrics, self._metrics.collect())
+        return partial(self._answer, request)
+
+    def _answer(self, request: ApiRequest) -> Answer | None:
         """None for a path that is nothing."""
         path = request.path.rstrip("/") or "/"
         parts = path.strip("/").split("/")
-        if request.method not in ("GET", "HEAD") and parts[0] not in ("healthz", "livez", "readyz"):
+        if request.method not in ("GET", "HEAD"):
             if parts[0] in ("api", "apis", "version"):
                 raise method_not_allowed()
             return None
         match parts:
-            case [("healthz" | "livez" | "readyz"), *_]:
-                return self._health(asks_readiness=parts[0] == "readyz")
             case ["version"]:
                 return sent(version_document(), request.accept)
             case ["api"]:
@@ -70,15 +89,25 @@ class Pages:
             return Answer(200, encode(openid_configuration(self._tokens.issuer, f"https://{self._address}")))
         return None
 
-    def _health(self, *, asks_readiness: bool) -> Answer:
-        if self._core.store.failure:
-            return Answer(500, b"the store cannot be written", TEXT)
-        if asks_readiness and self._core.background.down():  # why is in the log: strangers read this
-            return Answer(500, b"a background task is down and will be started again; see the server's log", TEXT)
-        return Answer(200, b"ok", TEXT)
+    def _health(self, page: str, named: str, *, is_verbose: bool) -> Answer | None:
+        """All checks, or one of them: only that tells why it fails, because strangers read the others."""
+        checks = {"ping": None, "store": "it cannot be written" if self._core.store.failure else None}
+        if page == "readyz":
+            checks["tasks"] = self._core.background.down()
+            checks |= {name: check() for name, check in self.ready.items()}
+        if named and named not in checks:
+            return None
+        is_well = not any(checks.values())
+        if named and (because := checks[named]):
+            return Answer(500, f"internal server error: {redact(because)}\n".encode(), TEXT)
+        if named or (is_well and not is_verbose):
+            return Answer(200, b"ok", TEXT)
+        lines = [f"[-]{name} failed: reason withheld" if because else f"[+]{name} ok" for name, because in checks.items()]
+        lines.append(f"{page} check {'passed' if is_well else 'failed'}\n")
+        return Answer(200 if is_well else 500, "\n".join(lines).encode(), TEXT)
 
-    def renew(self) -> None:
-        """Before an answer, on the loop, where kinds come and go; answers themselves may be made beside it."""
+    def _renew(self) -> None:
+        """Kinds come and go on the loop; answers themselves may be made beside it."""
         computed = self._agents.kinds
         wanted = (self._core.registry.edition, len(computed))
         if wanted == self._made_for:
@@ -139,3 +168,8 @@ class Pages:
         if request.headers.get("if-none-match") == headers["ETag"]:
             return Answer(304, b"", JSON, headers)
         return Answer(200, body, JSON, headers)
+
+
+def _shown(metrics: Metrics, collected: Collected) -> Answer:
+    spend(STEPS_OF_A_SAMPLE * collected.samples)
+    return Answer(200, metrics.render(collected), CONTENT_TYPE)

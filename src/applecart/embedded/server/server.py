@@ -114,7 +114,7 @@ async def running_api(
     await make_sure(core)
     background.add("definitions", definitions.run)
     working = asyncio.create_task(background.run())
-    running = RunningApi(Api(core, identity, Pages(core, accounts, address)), store, identity, core)
+    running = RunningApi(Api(core, identity, Pages(core, accounts, address, metrics)), store, identity, core)
     try:
         yield running
     finally:

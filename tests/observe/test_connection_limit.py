@@ -1,21 +1,26 @@
 """Strangers at a page."""
 
 import asyncio
+import errno
 import logging
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
 
 from applecart.clock import Clock
 from applecart.observe import connection_limit
-from applecart.observe.connection_limit import NO_FILES, LimitedListener, server_log
+from applecart.observe.connection_limit import NO_FILES_TOLD, LimitedListener, server_log
 from tests.embedded.relay.stage import Trust
 from tests.observe.stranger import HOST, heard
+from tests.tart.exhausted import no_descriptors
 
 LOGGER = "tests.observe.connection_limit"
+WITHIN_S = 20.0
 ASK = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 
 
@@ -126,15 +131,33 @@ async def test_running_out_of_files_is_one_line_and_not_one_for_each_attempt(
     server: web.Server, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Seen once: asyncio wrote 125,951 lines, each with a trace."""
-    log = logging.getLogger("asyncio")
-    monkeypatch.setattr(log, "filters", [])
+    monkeypatch.setattr(logging.getLogger("asyncio"), "filters", [])
     monkeypatch.setattr(connection_limit._once_a_minute, "told_s", 0.0)
-    (await LimitedListener.open(server, HOST, 0)).close()
-    for _ in range(1000):
-        log.error("%s\nsocket: <x>", NO_FILES, exc_info=OSError(24, "Too many open files"))
-    assert [(record.getMessage(), record.exc_info) for record in caplog.records] == [
-        ("no file is free for a new connection; raise the limit of open files", None)
-    ]
+    monkeypatch.setattr(asyncio.constants, "ACCEPT_RETRY_DELAY", 0)
+    attempts: list[object] = []
+    many = asyncio.Event()
+
+    def noted(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        attempts.append(context.get("exception"))
+        if len(attempts) == 1000:
+            many.set()
+        loop.default_exception_handler(context)
+
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(noted)
+    listener = await LimitedListener.open(server, HOST, 0)
+    with socket.socket() as client:
+        with no_descriptors():
+            client.connect(listener.addresses[0])  # the kernel takes it, and asyncio has no file for it
+            async with asyncio.timeout(WITHIN_S):
+                await many.wait()
+        client.setblocking(False)
+        await loop.sock_sendall(client, ASK)
+        async with asyncio.timeout(WITHIN_S):
+            assert b"200 OK" in await loop.sock_recv(client, 1000)  # let in as soon as there is one
+    listener.close()
+    assert {getattr(error, "errno", None) for error in attempts} == {errno.EMFILE}
+    assert [(record.getMessage(), record.exc_info) for record in caplog.records] == [(NO_FILES_TOLD, None)]
 
 
 @pytest.mark.real_time

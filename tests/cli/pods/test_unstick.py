@@ -74,12 +74,12 @@ async def test_a_dry_run_changes_nothing_and_tells_what_stays_and_why(client: Cl
     said = capsys.readouterr().out
     assert [" ".join(line.split()) for line in said.splitlines()] == [
         "2 Pods can be freed:",
-        "POD NODE PHASE DELETED BECAUSE",
+        "POD NODE PHASE DEADLINE BECAUSE",
         "test/living-0 mac-1 Succeeded 2 min ago it is Succeeded, and the agent of Node mac-1 did not let it go",
         "test/lost-0 mac-gone Succeeded 2 min ago its Node mac-gone does not exist",
         "",
         "2 Pods left alone:",
-        "POD NODE PHASE DELETED BECAUSE",
+        "POD NODE PHASE DEADLINE BECAUSE",
         "test/living-running mac-1 Running 90 s ago its VM may still run on Node mac-1; the agent there ends it",
         f"test/theirs mac-gone Succeeded 2 min ago it waits for {THEIRS}, which is not ours",
         "",

@@ -116,18 +116,25 @@ def test_the_command_frees_504_pods_of_the_embedded_api(
     free_by_the_command(str(server.server.folder.admin_kubeconfig), "ci", monkeypatch, capsys)
 
 
-def at_a_terminal(answer: str, *arguments: str) -> str:
+def at_a_terminal(answer: str, *arguments: str, code: int = 0) -> str:
     """What a person sees who answers the prompt."""
+    program = "import fcntl, sys, termios; from applecart.cli.main import main; fcntl.ioctl(0, termios.TIOCSCTTY, 0); main()"
     ours, theirs = os.openpty()
-    command = [sys.executable, "-m", "applecart", *arguments]
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment()) as process:
+    command = [sys.executable, "-c", program, *arguments]
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment(), start_new_session=True
+    ) as process:
         os.close(theirs)
-        os.write(ours, answer.encode())
         said = b""
-        with suppress(OSError):  # how a terminal ends whose other side is closed
-            while more := os.read(ours, 4096):
-                said += more
-        assert process.wait(WAIT_S) == 0
+        try:
+            with suppress(OSError):  # how a terminal ends whose other side is closed
+                while more := os.read(ours, 4096):
+                    said += more
+                    if said.endswith(b"[y/N]: "):
+                        os.write(ours, answer.encode())
+            assert process.wait(WAIT_S) == code
+        finally:
+            process.kill()
     os.close(ours)
     return said.decode()
 
@@ -144,6 +151,8 @@ def test_at_a_terminal_a_person_is_asked_and_only_a_yes_counts(server: ServerThr
         said = at_a_terminal(answer, *unstick_it, "--all-namespaces")
         assert f"Free them (1) at {server.server.url}? [y/N]:" in said
         assert "Nothing was changed" in said
+    said = at_a_terminal("\x03", *unstick_it, "--all-namespaces", code=130)
+    assert "Nothing was changed" not in said
     assert server.do(names_in(admin, "ci")) == {"unplaced"}
     said = at_a_terminal("y\n", *unstick_it, "--all-namespaces")
     assert "freeing 1 of 1" in said

@@ -6,6 +6,7 @@ of ours to be at work.
 """
 
 import asyncio
+import signal
 import sys
 from collections.abc import Callable, Set
 
@@ -36,7 +37,15 @@ Ask = Callable[[int], bool]  # whether to go on with so many Pods
 @click.option("--kubeconfig", metavar="FILE", help="Use this file instead of KUBECONFIG, the Pod or ~/.kube/config.")
 @click.option("--context", metavar="NAME", help="Use this context instead of the current one.")
 @click.option("-y", "--yes", is_flag=True, help="Do it; without it, show what would be done.")
-@click.option("--wait", "wait_s", type=click.FloatRange(0, 3600), default=GONE_WITHIN_S, show_default=True, metavar="SECONDS")
+@click.option(
+    "--wait",
+    "wait_s",
+    type=click.FloatRange(0, 3600),
+    default=GONE_WITHIN_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to look whether they go.",
+)
 def command(
     namespace: str | None,
     all_namespaces: bool,
@@ -79,12 +88,21 @@ async def _connected(kubeconfig: str | None, context: str | None, scope: Scope, 
             return True
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             return False
-        return click.confirm(f"Free them ({count}) at {transport.endpoint.server}?")
+        return _confirmed(f"Free them ({count}) at {transport.endpoint.server}?")
 
     try:
         return await unstick(client, scope, clock, ask, wait_s=wait_s)
     finally:
         await client.aclose()
+
+
+def _confirmed(question: str) -> bool:
+    """Ctrl-C ends the command: asyncio would only cancel a task, which does not run while the prompt waits."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return click.confirm(question)
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 async def unstick(client: Client, scope: Scope, clock: Clock, ask: Ask, *, wait_s: float = GONE_WITHIN_S) -> int:

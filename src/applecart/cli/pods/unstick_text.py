@@ -8,7 +8,7 @@ from applecart.cli.pods.survey import Scope, Survey
 from applecart.kube.auth.expiry import spoken_age
 from applecart.kube.stuck_pods import Keep, ReleaseOutcome, Unstick
 
-HEADINGS = ("POD", "NODE", "PHASE", "DELETED", "BECAUSE")
+HEADINGS = ("POD", "NODE", "PHASE", "DEADLINE", "BECAUSE")
 MOST_TROUBLES = 20  # one fault usually strikes all Pods alike, and the first sentences tell it
 
 

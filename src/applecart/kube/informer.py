@@ -399,10 +399,11 @@ class Informer(Generic[K]):
             self.trouble = None
 
     def _failed(self, because: str) -> None:
-        """The second failure in a row is told, once."""
+        """The second failure in a row is told, once; the first one where nothing is known yet."""
+        is_first = self._failing_since is None
         if self._failing_since is None:
             self._failing_since = asyncio.get_running_loop().time()
-        elif self.trouble is None:
+        if self.trouble is None and not (is_first and self._is_synced):
             self.trouble = Trouble(since=self._failing_since, because=because)
             log.warning("cannot follow the API, keeping what is known", kind=self._what, because=because)
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.commands import SERVES, WAIT_S, done, read_until, refused, running, running_api
+from tests.kube.kubeconfigs import kubeconfig as document
+from tests.kube.kubeconfigs import write
 from tests.kubernetes.cluster import FullCluster
 
 PAGES = re.compile(r"http://127\.0\.0\.1:(\d+)/metrics")
@@ -111,6 +113,14 @@ def test_a_kubeconfig_that_is_not_there_is_a_sentence_and_nothing_is_started(tmp
     assert ended.returncode == 2
     assert "Traceback" not in ended.stderr
     assert not (tmp_path / "data").exists()
+
+
+def test_why_a_named_cluster_does_not_answer_is_told_while_it_is_waited_for(tmp_path: Path) -> None:
+    """It was said after a minute, when the client had given up twice."""
+    file = write(tmp_path / "config", document(cluster={"server": "https://127.0.0.1:1"}))
+    with running_up(tmp_path / "data", "--kubeconfig", str(file)) as process:
+        text = read_until(process, "waiting for the API")
+        assert "not ok: api: https://127.0.0.1:1 is unreachable (connection refused)" in page(text, "/readyz")[1]
 
 
 def test_in_a_named_cluster_our_controllers_and_the_sweep_run_when_asked_for_and_under_their_lease(tmp_path: Path) -> None:

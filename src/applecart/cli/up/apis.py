@@ -16,20 +16,27 @@ import click
 import msgspec
 
 from applecart.api.meta import Key
-from applecart.cli.background import Work
+from applecart.cli.background import Work, in_background
+from applecart.cli.connection import DEADLINE_S
 from applecart.cli.up.options import BINARIES, EMBEDDED, Options, refuse_unwritable
 from applecart.clock import Clock
 from applecart.embedded.auth.user import User
 from applecart.embedded.binaries.cluster import API_SERVER, ETCD, RealCluster
 from applecart.embedded.trust.pki import Authority
+from applecart.errors import ApplecartError
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
 from applecart.kube.manager import Manager
+from applecart.kube.transport import Request, Transport
+from applecart.observe.logs import logger
 from applecart.observe.metrics import Metrics
 from applecart.observe.serve import Check
 
 CONTROLLERS_LEASE = Key("kube-system", "applecart-controllers")
 SUPERVISE_EVERY_S = 1.0  # a server that died is told within a second; asking costs a system call
+ASK_EVERY_S = 5.0  # an API that did not answer yet
+
+log = logger(__name__)
 
 
 class AgentAccess(msgspec.Struct, frozen=True):
@@ -120,21 +127,44 @@ async def _external(options: Options, clock: Clock) -> AsyncIterator[StartedApi]
     transport = connect(options.kubeconfig, options.context, clock)
     client = Client(transport, clock)
     add, because = None, "an external API has its own; --controllers runs ours where it has not"
-    if options.controllers:
-        from applecart.embedded.controllers.controller_manager import (
-            add_controllers,
-            real_controller_manager_runs,
-            real_scheduler_runs,
-        )
+    away = _Away()
+    async with in_background(partial(away.until_it_answers, transport)):
+        if options.controllers:
+            from applecart.embedded.controllers.controller_manager import (
+                add_controllers,
+                real_controller_manager_runs,
+                real_scheduler_runs,
+            )
 
-        if await real_controller_manager_runs(client):
-            because = "a kube-controller-manager is at work"
-        else:
-            ca_pem, schedules = transport.endpoint.ca_pem.encode(), not await real_scheduler_runs(client)
-            add = partial(add_controllers, ca_pem=ca_pem, keys=None, with_scheduler=schedules)
-    kubeconfig = Path(options.kubeconfig) if options.kubeconfig else None
-    lease = CONTROLLERS_LEASE if options.controllers else None
-    yield StartedApi(client, transport.endpoint.server, kubeconfig, add, because, lease)
+            if await real_controller_manager_runs(client):
+                because = "a kube-controller-manager is at work"
+            else:
+                ca_pem, schedules = transport.endpoint.ca_pem.encode(), not await real_scheduler_runs(client)
+                add = partial(add_controllers, ca_pem=ca_pem, keys=None, with_scheduler=schedules)
+        kubeconfig = Path(options.kubeconfig) if options.kubeconfig else None
+        lease = CONTROLLERS_LEASE if options.controllers else None
+        yield StartedApi(client, transport.endpoint.server, kubeconfig, add, because, lease, ready={"api": away.told})
+
+
+class _Away:
+    """Why an API that was named did not answer yet: an informer hears of it when the client has tried for half a minute."""
+
+    because: str | None = None
+
+    def told(self) -> str | None:
+        return self.because
+
+    async def until_it_answers(self, transport: Transport) -> None:
+        while True:
+            try:
+                await transport.send(Request("GET", "/version", deadline_s=DEADLINE_S))
+                break
+            except ApplecartError as error:
+                if self.because != (because := str(error)):
+                    log.warning("waiting for the API", because=because)
+                self.because = because
+                await asyncio.sleep(ASK_EVERY_S)
+        self.because = None
 
 
 async def _supervise(cluster: RealCluster) -> NoReturn:

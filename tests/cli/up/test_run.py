@@ -17,6 +17,7 @@ from tests.kube.kubeconfigs import write
 from tests.kubernetes.cluster import FullCluster
 
 PAGES = re.compile(r"http://127\.0\.0\.1:(\d+)/metrics")
+API = re.compile(r"https://127\.0\.0\.1:\d+")
 KUBECONFIG = re.compile(r"export KUBECONFIG=(\S+)")
 SWEEPS = 'applecart_task_restarts_total{task="stuck Pods"}'  # there as soon as it runs
 
@@ -78,9 +79,11 @@ def test_what_was_created_is_there_after_the_next_start(tmp_path: Path) -> None:
         assert re.search(r"\n  \S*kubectl get crds\n", text)
         assert "simulated" not in text, "nobody would place a Pod on them"
         assert done("api", "import", "--kubeconfig", kubeconfig(text), stdin=stream).returncode == 0
+        url = API.search(text)
         process.kill()
     with running_up(tmp_path, "--no-controllers") as process:
         text = read_until(process, SERVES)
+        assert url and url[0] in text, "kubeconfigs and tokens that were handed out go on working"
         ended = done("api", "import", "--kubeconfig", kubeconfig(text), stdin=stream)
         assert ended.stdout == "2 were there already\n"
 

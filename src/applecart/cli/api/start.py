@@ -17,6 +17,7 @@ import msgspec
 
 from applecart import __version__
 from applecart.cli.api.notices import notice_of_exposure, watch_size
+from applecart.cli.api.port import port_again
 from applecart.cli.api.reach import data_option
 from applecart.cli.background import Work, in_background
 from applecart.cli.binaries import kubectl_command
@@ -36,7 +37,7 @@ PORT = 6443  # where kubeadm and most others put an API server
 
 class Options(msgspec.Struct, frozen=True):
     data: Path
-    port: int
+    port: int | None  # None: that of the last start
     host: str
     names: tuple[str, ...]
     with_controllers: bool
@@ -44,7 +45,11 @@ class Options(msgspec.Struct, frozen=True):
 
 @click.command("start")
 @data_option()
-@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 for any that is free.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help=f"0 for any that is free. Default: that of the last start, if it is free; {PORT} at the first.",
+)
 @click.option("--host", metavar="ADDRESS", default=LOOPBACK, show_default=True, help="The address to listen on.")
 @click.option("--name", "names", metavar="NAME", multiple=True, help="Another name or address that clients use. Repeatable.")
 @click.option(
@@ -58,7 +63,7 @@ class Options(msgspec.Struct, frozen=True):
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="Default: text where people read, json elsewhere.")
 def command(
     data: Path,
-    port: int,
+    port: int | None,
     host: str,
     names: tuple[str, ...],
     with_controllers: bool,
@@ -83,8 +88,9 @@ async def run(options: Options, clock: Clock) -> None:
     metrics.add_process(clock)
     # Where a controller gives every namespace its account, Pods get it as they do in any cluster.
     settings = Settings(needs_service_accounts=options.with_controllers)
+    port = port_again(options.data, PORT, options.host) if options.port is None else options.port
     server = EmbeddedServer(
-        options.data, clock, port=options.port, host=options.host, names=options.names, settings=settings, metrics=metrics
+        options.data, clock, port=port, host=options.host, names=options.names, settings=settings, metrics=metrics
     )
     async with server:
         pass_over_what_is_there()

@@ -76,13 +76,16 @@ async def started_api(chosen: str, options: Options, clock: Clock, metrics: Metr
 @asynccontextmanager
 async def _embedded(options: Options, clock: Clock, metrics: Metrics) -> AsyncIterator[StartedApi]:
     from applecart.cli.api.notices import watch_size
+    from applecart.cli.api.port import ANY, port_again
     from applecart.cli.api.start import ends_with_its_disk
     from applecart.embedded.server.core import Settings
     from applecart.embedded.server.server import EmbeddedServer
 
     has_controllers = options.controllers is not False
     settings = Settings(needs_service_accounts=has_controllers)
-    async with EmbeddedServer(options.data / "api", clock, port=options.api_port, settings=settings, metrics=metrics) as server:
+    data = options.data / "api"
+    port = port_again(data, ANY) if options.api_port is None else options.api_port
+    async with EmbeddedServer(data, clock, port=port, settings=settings, metrics=metrics) as server:
         client = Client(server.running.transport(), clock)
         add = None
         if has_controllers:

@@ -20,7 +20,7 @@ class Options(msgspec.Struct, frozen=True):
     kubeconfig: str | None = None
     context: str | None = None
     port: int = 0
-    api_port: int = 0
+    api_port: int | None = None  # None: that of the last start
     controllers: bool | None = None  # None: where the API has none of its own
     macs: int | None = None  # None: as many as make sense
 

@@ -67,7 +67,11 @@ MEANS = {
 @click.option("--kubeconfig", metavar="FILE", help="With --api external: instead of KUBECONFIG, the Pod or ~/.kube/config.")
 @click.option("--context", metavar="NAME", help="With --api external: instead of the current context.")
 @click.option("--data", metavar="DIR", default="build/up", show_default=True, help="Where what is started keeps its data.")
-@click.option("--api-port", type=click.IntRange(0, 65535), default=0, help="Of the embedded API, on loopback; 0 for any.")
+@click.option(
+    "--api-port",
+    type=click.IntRange(0, 65535),
+    help="Of the embedded API, on loopback; 0 for any. Default: that of the last start, if it is free.",
+)
 @click.option("--controllers/--no-controllers", default=None, help="Run our controllers. Default: unless external.")
 @click.option(
     "--macs",
@@ -83,7 +87,7 @@ def command(
     kubeconfig: str | None,
     context: str | None,
     data: str,
-    api_port: int,
+    api_port: int | None,
     controllers: bool | None,
     macs: int | None,
     port: int,

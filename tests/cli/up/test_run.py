@@ -83,18 +83,30 @@ def test_what_was_created_is_there_after_the_next_start(tmp_path: Path) -> None:
         process.kill()
     with running_up(tmp_path, "--no-controllers") as process:
         text = read_until(process, SERVES)
-        assert url and url[0] in text, "kubeconfigs and tokens that were handed out go on working"
+        assert url
+        assert url[0] in text, "kubeconfigs and tokens that were handed out go on working"
         ended = done("api", "import", "--kubeconfig", kubeconfig(text), stdin=stream)
         assert ended.stdout == "2 were there already\n"
 
 
-def test_a_second_one_on_the_same_data_is_a_sentence(tmp_path: Path) -> None:
+def test_a_second_one_on_the_same_data_is_a_sentence_that_says_how_to_end_the_first(tmp_path: Path) -> None:
+    """It advised another port for its page, with which it then said that the folder is in use."""
     with running_up(tmp_path) as first:
-        read_until(first, SERVES)
-        ended = done("up", "--port", "0", "--data", str(tmp_path))
-    assert ended.returncode == 2
-    assert f"is in use by another server (process {first.pid})" in ended.stderr
-    assert "Traceback" not in ended.stderr
+        found = PAGES.search(read_until(first, SERVES))
+        assert found
+        for port in (found[1], "0"):
+            said = refused("up", "--port", port, "--data", str(tmp_path))
+            assert f"applecart already runs on {tmp_path} (process {first.pid}); use that one, end it with: kill {first.pid}" in said
+
+
+def test_a_manifest_that_a_person_has_edited_is_kept(tmp_path: Path) -> None:
+    for _ in range(2):
+        with running_up(tmp_path, "--macs", "1") as process:
+            assert f"example      {tmp_path}/hello.yaml" in read_until(process, SERVES)
+        text = (tmp_path / "hello.yaml").read_text()
+        assert text.startswith("# A job that ends by itself")
+        (tmp_path / "hello.yaml").write_text(f"{text}# mine\n")
+    assert text.endswith("# mine\n")
 
 
 def test_a_taken_port_is_a_sentence(tmp_path: Path) -> None:

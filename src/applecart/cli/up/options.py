@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from applecart.cli.binaries import PROGRAMS
+from applecart.embedded.server.data_folder import DataFolder
 from applecart.errors import BadInput
 
 EMBEDDED, BINARIES, EXTERNAL = "embedded", "binaries", "external"
@@ -64,6 +65,16 @@ def refuse_incomplete(binaries: Path | None) -> None:
     missing = [name for name in PROGRAMS if not (binaries / name).is_file()]
     if missing:
         raise BadInput(f"{binaries} has no {' and no '.join(missing)}; name another folder or run make kube-binaries")
+
+
+def refuse_running(data: Path) -> None:
+    """Before any port of the one that runs is in the way: another port would not help."""
+    process = DataFolder(data / "api").holder()
+    if process is not None:
+        raise BadInput(
+            f"applecart already runs on {data} (process {process}); use that one, end it with: kill {process}, or name another "
+            "folder with --data"
+        )
 
 
 def refuse_unwritable(data: Path) -> None:

@@ -33,6 +33,7 @@ from applecart.cli.up.options import (
     chosen_api,
     frees_stuck_pods,
     mac_count,
+    refuse_running,
 )
 from applecart.clock import Clock, SystemClock
 from applecart.kube.client import Client
@@ -115,6 +116,8 @@ async def run(options: Options, clock: Clock) -> None:
     stopping = stop_signal()
     chosen = chosen_api(options)
     count = mac_count(chosen, options)
+    if chosen == EMBEDDED:
+        refuse_running(options.data)
     metrics = Metrics()
     metrics.add_process(clock)
     ages = Ages(clock, metrics, waits=(POD_PENDING, MACHINE_NOT_READY, STUCK))
@@ -169,6 +172,7 @@ def _say_what_to_try(kubeconfig: Path, data: Path, *, can_run_pods: bool) -> Non
     lines = first_lines(kubectl, kubeconfig) if can_run_pods else [export(kubeconfig), f"{kubectl} get crds"]
     if can_run_pods:
         manifest = data / MANIFEST
-        manifest.write_text(job_manifest())
+        if not manifest.exists():  # a person may have edited it
+            manifest.write_text(job_manifest())
         click.echo(f"  example      {manifest} (a job that ends by itself, for kubectl apply -f)")
     click.echo("\n".join(["try", *(f"  {line}" for line in lines)]))

@@ -76,8 +76,16 @@ lock: $(VENV)/uv ## choose dependency versions anew (requirements/*.lock)
 clean: ## remove what the commands above made in this folder
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-$(VENV)/uv: requirements/uv.lock
+# One make at a time makes the environment; another one waits, and finds it made.
+ifndef ALONE
+$(VENV)/ready-to-run: requirements/run.lock pyproject.toml
+$(VENV)/ready-to-develop: requirements/dev.lock pyproject.toml
+$(VENV)/uv $(VENV)/ready-to-run $(VENV)/ready-to-develop: requirements/uv.lock
 	@test -n "$(PYTHON)" || { echo "applecart needs Python 3.11 or newer with the venv module; none of python3.13, python3.12, python3.11, python3 is." >&2; exit 1; }
+	@mkdir -p $(VENV)
+	@$(PYTHON) tools/alone.py $(VENV)/lock $(MAKE) -s --no-print-directory ALONE=1 $@
+else
+$(VENV)/uv: requirements/uv.lock
 	@test -x $(BIN)/python || { echo "creating $(VENV) with $(PYTHON)"; $(PYTHON) -m venv $(VENV); }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null # uv's sync removes pip
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.lock
@@ -91,6 +99,8 @@ $(VENV)/ready-to-run: requirements/run.lock pyproject.toml $(VENV)/uv
 
 $(VENV)/ready-to-develop: requirements/dev.lock pyproject.toml $(VENV)/uv
 	@echo "installing what applecart's tests need (requirements/dev.lock)"
+	@rm -f $@ $(VENV)/ready-to-run # until ours is there again, which a sync removes
 	@$(INSTALL) requirements/dev.lock
 	@$(OURS)
 	@touch $@ $(VENV)/ready-to-run
+endif

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,15 @@ async def test_the_controller_of_the_page_runs(clock: Clock) -> None:
         assert [event.count for event in await client.list(Event)] != []
         task.cancel()
         await asyncio.wait([task])
+
+
+def test_what_is_wrong_with_its_surroundings_ends_the_program_in_a_sentence(tmp_path: Path) -> None:
+    program = tmp_path / "notes.py"
+    program.write_text("\n".join(blocks()))
+    away = {"KUBECONFIG": str(tmp_path / "none")}
+    ended = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, env=environment() | away)
+    assert ended.returncode == 1
+    assert re.fullmatch(rf"notes: .*{tmp_path}/none.*\n", ended.stderr)
 
 
 @pytest.fixture(params=[EMBEDDED, pytest.param(KUBERNETES, marks=pytest.mark.kubernetes)])

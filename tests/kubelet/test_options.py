@@ -216,7 +216,10 @@ def test_logs_and_exec_are_served_only_with_all_three_files() -> None:
 
 
 @pytest.mark.parametrize("flag", ["--help", "--version"])
-def test_help_and_version_print_and_end_well(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_and_version_print_and_end_well(
+    flag: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as ended:
         parsed(flag)
     assert ended.value.code == 0
@@ -225,6 +228,7 @@ def test_help_and_version_print_and_end_well(flag: str, capsys: pytest.CaptureFi
     if flag == "--help":
         assert [each.name for each in FLAGS if f"--{each.name}" not in said] == []
         assert "example:" in said
+        assert [line for line in said.splitlines() if len(line) > 80] == []
 
 
 def test_an_address_in_brackets_is_taken_apart() -> None:

@@ -25,7 +25,8 @@ AUTO, TAILSCALE = "auto", "tailscale"
 PROGRAM = "tart-kubelet"
 IGNORED_PREFIX = "--zap-"  # flags of the logging library of older agents; plists still carry them
 DESCRIPTION = """\
-The agent of one Mac: registers it as a Node and runs every Pod bound to it as one Tart VM.
+The agent of one Mac: registers it as a Node and runs every Pod bound to it as
+one Tart VM.
 Runs as the user who is logged in on the screen, usually from launchd."""
 EXAMPLE = f"""\
 example:

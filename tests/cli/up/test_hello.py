@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 import msgspec
+import pytest
 import yaml
 
 from applecart.api import labels, taints
@@ -13,6 +14,7 @@ from applecart.cli.up.hello import FLEET, IMAGE, first_lines, job_manifest
 from applecart.kubelet.option_values import image
 from applecart.sim.tart.guest_rules import from_environment
 
+ROOT = Path(__file__).parents[3]
 MOST_LINES = 6  # what a person reads
 
 
@@ -25,6 +27,13 @@ def test_there_are_few_lines_and_each_is_one_command() -> None:
     assert len(lines) <= MOST_LINES
     assert words(lines[0]) == ["export", "KUBECONFIG=build/up/api/admin.kubeconfig"]
     assert [words(line)[1] for line in lines[1:]] == ["run", "get", "logs", "exec", "delete"]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/how-to/try-it.md"])
+def test_the_pages_print_the_same_lines(page: str) -> None:
+    """An overrides of '...' could not be pasted."""
+    lines = first_lines("kubectl", Path("build/up/api/admin.kubeconfig"))
+    assert "\n".join(["```", *lines, "```"]) in (ROOT / page).read_text()
 
 
 def test_paths_with_spaces_stay_one_word() -> None:

@@ -18,7 +18,7 @@ VM_BOOT_DURATION: Final = histogram(
 )
 POD_PROVISION_DELAY: Final = histogram(
     "tart_kubelet_pod_provision_delay_seconds",
-    "From the creation of a Pod to the start of its VM; once per Pod, retries included.",
+    "From the creation of a Pod to the beginning of the work on its VM (CreatingVM), before any pull or clone; once per Pod.",
     "pool",
     buckets=PROVISION_BUCKETS_S,
 )

@@ -29,7 +29,7 @@ def command(data: Path, target: Path, without_keys: bool) -> None:
 
     \b
     Example:
-      applecart api backup --data build/api --to backup.tar
+      applecart api backup --data build/api --to ~/api-backup.tar
     """
     folder = existing_data_folder(data)
     manifest = back_up(folder, target, SystemClock().now(), with_keys=not without_keys, progress=shown_progress())

@@ -47,8 +47,8 @@ def command(
     \b
     Example:
       umask 077
-      applecart api export --data build/api > fleet.yaml
-      applecart api import --kubeconfig other.kubeconfig < fleet.yaml
+      applecart api export --data build/api > build/fleet.yaml
+      applecart api import --kubeconfig ~/.kube/other < build/fleet.yaml
     """
     if context and not kubeconfig:
         raise BadInput("--context names a context of a kubeconfig; give --kubeconfig FILE with it")

@@ -57,7 +57,7 @@ def command(kubeconfig: str, context: str | None, source: Any) -> None:
 
     \b
     Example:
-      applecart api export --data build/api | applecart api import --kubeconfig other.kubeconfig
+      applecart api export --data build/api | applecart api import --kubeconfig ~/.kube/other
     """
     try:
         text = source.read()

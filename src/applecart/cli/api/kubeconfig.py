@@ -43,7 +43,7 @@ def command(data: Path, user: str, groups: tuple[str, ...], server: str | None, 
     \b
     Example:
       umask 077
-      applecart api kubeconfig --data build/api --user alice --group ops > alice.kubeconfig
+      applecart api kubeconfig --data build/api --user alice --group ops > ~/.kube/alice
     """
     lifetime = read_duration(valid)
     if MASTERS in groups:

@@ -40,7 +40,7 @@ def command(data: Path, archive: Path, force: bool) -> None:
 
     \b
     Example:
-      applecart api restore --data build/api --from backup.tar
+      applecart api restore --data build/api --from ~/api-backup.tar
     """
     done = restore(data, archive, SystemClock().now(), force=force)
     made_at = f"{done.manifest.made_at:%Y-%m-%dT%H:%M:%SZ}"

@@ -657,6 +657,26 @@ async def test_of_two_processes_of_one_identity_one_works_and_the_other_says_why
     await asyncio.wait({second})
 
 
+async def test_a_standby_says_once_for_each_holder_that_it_waits(
+    running: RunningApi, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    client = Client(running.transport(), clock)
+    tasks = []
+    for name in ("a", "b", "c"):
+        tasks.append(asyncio.create_task(Election(client, KEY, name, clock).lead(forever)))
+        await elapse(1)
+    await elapse(600)
+    tasks[0].cancel()
+    await elapse(600)
+    waits = [getattr(record, "fields", {}) for record in caplog.records if "waiting for it" in record.getMessage()]
+    assert [wait["holder"] for wait in waits][:2] == ["a", "a"]
+    assert len(waits) == 3, "b and c for a, then one of them for the other"
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+
 def test_an_identity_is_never_given_twice(clock: Clock) -> None:
     names = {unique_identity("mac-7", clock.random) for _ in range(100)}
     assert len(names) == 100

@@ -120,6 +120,7 @@ class Election:
                 raise
 
     async def _acquire(self) -> None:
+        told = ""
         while True:
             takes = self._hold.takes
             standing = await self._hold.attempt()
@@ -130,6 +131,9 @@ class Election:
                 return
             wait_s = self._timing.retry_s * (1 + JITTER * self._clock.random.random())
             if standing is Standing.STANDBY:
+                if self.holder != told:
+                    told = self.holder
+                    log.info("another process holds the lease, waiting for it", object=self.key, holder=told)
                 wait_s = min(wait_s, max(self._hold.others_left_s(), LEAST_WAIT_S))
             await asyncio.sleep(wait_s)
 

@@ -122,6 +122,17 @@ def test_a_reader_that_leaves_early_causes_no_words() -> None:
     assert ended.returncode == 1
 
 
+@pytest.mark.parametrize("arguments", [("--help",), ("api", "status", "--help")])
+def test_output_on_a_full_disk_is_a_sentence_and_nothing_else(arguments: tuple[str, ...]) -> None:
+    """The interpreter tried again to write what was left, and ended with 120."""
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "applecart", *arguments]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=env)
+    assert ended.stderr == "applecart: what was printed is not whole (No space left on device); free some space\n"
+    assert ended.returncode == 1
+
+
 def test_make_help_fits_a_terminal() -> None:
     shown = subprocess.run(["make", "help"], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True).stdout
     assert "make test " in shown

@@ -64,13 +64,18 @@ def run(arguments: list[str]) -> int:
         error.show()
         return error.exit_code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes nowhere, quietly
+        _drop_output()
         return 1
     except BaseException as error:  # also what is no Exception: a sentence and a code are told whatever ended it
         if settings["debug"]:
             print(redact(traceback.format_exc()), file=sys.stderr, end="")
         return _tell(only_one(error), settings["debug"])
     return result if isinstance(result, int) else 0
+
+
+def _drop_output() -> None:
+    """What is still buffered goes nowhere, quietly."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _tell(error: BaseException, debug: bool) -> int:
@@ -81,6 +86,8 @@ def _tell(error: BaseException, debug: bool) -> int:
         return error.exit_code
     if isinstance(error, OSError) and error.errno in FULL:
         what = error.filename or "what was printed"
+        if not error.filename:
+            _drop_output()
         print(f"applecart: {what} is not whole ({error.strerror}); free some space", file=sys.stderr)
         return 1
     advice = "" if debug else "; run with --debug for the traceback"

@@ -120,6 +120,7 @@ class Worker:
             with suppress(_TakesTooLong):
                 while (job := self._jobs.get()) is not None:
                     job()
+                    del job  # with the request it holds: the next one may be hours away
                 return
             gc.enable()  # it may have come just before the job did so
 

@@ -116,6 +116,11 @@ def test_the_command_frees_504_pods_of_the_embedded_api(
     free_by_the_command(str(server.server.folder.admin_kubeconfig), "ci", monkeypatch, capsys)
 
 
+def is_asleep(pid: int) -> bool:
+    stat = Path(f"/proc/{pid}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "S"
+
+
 def at_a_terminal(answer: str, *arguments: str, code: int = 0) -> str:
     """What a person sees who answers the prompt."""
     program = "import fcntl, sys, termios; from applecart.cli.main import main; fcntl.ioctl(0, termios.TIOCSCTTY, 0); main()"
@@ -131,6 +136,10 @@ def at_a_terminal(answer: str, *arguments: str, code: int = 0) -> str:
                 while more := os.read(ours, 4096):
                     said += more
                     if said.endswith(b"[y/N]: "):
+                        while not is_asleep(
+                            process.pid
+                        ):  # a Ctrl-C between the prompt and its reading is seen after the reading
+                            os.sched_yield()
                         os.write(ours, answer.encode())
             assert process.wait(WAIT_S) == code
         finally:

@@ -69,7 +69,7 @@ async def test_a_large_request_leaves_nothing_for_the_garbage_collector(
         before = len(trials)
         assert (await send(request_)).status == status
         assert running.core.worker is not None
-        await running.core.worker.run(ADMIN, str)  # the thread keeps its last work until there is another
+        await running.core.worker.run(ADMIN, str)  # then its thread has let go of the one before
         assert len(trials) > before
         assert [one for one in trials if one() is not None] == []
 

@@ -181,7 +181,8 @@ def test_a_fault_may_strike_every_program_of_a_simulated_mac_and_no_other() -> N
 WRONG = [
     ({"on": "lst", "kind": "fail"}, "lst"),
     ({"on": "guest", "kind": "fail"}, "guest"),
-    ({"on": "list", "kind": "explode"}, "explode"),
+    ({"on": "list", "kind": "explode"}, "`kind` is one of hang, fail, crash, no-space, slow, kill-agent, not 'explode'"),
+    ({"on": "list", "kind": "fail", "when": "later"}, "`when` is one of before, during, after, not 'later'"),
     ({"on": "list", "kind": "fail", "code": 0}, ">= 1"),
     ({"on": "list", "kind": "fail", "code": 256}, "<= 255"),
     ({"on": "list", "kind": "fail", "code": 1 << 40}, "<= 255"),

@@ -57,9 +57,22 @@ def test_an_environment_never_breaks_a_guest(env: dict[str, str]) -> None:
     assert 0 <= code <= 255
 
 
-@pytest.mark.parametrize("text", ["nan", "inf", "-1", "1e99", "soon", ""])
-def test_a_time_that_is_none_is_not_taken(text: str) -> None:
-    assert from_environment({"APPLECART_SIM_RUN_SECONDS": text}) == {}
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *(("APPLECART_SIM_RUN_SECONDS", text) for text in ("nan", "inf", "-1", "1e99", "soon")),
+        *(("APPLECART_SIM_EXIT_CODE", text) for text in ("256", "-1", "none")),
+    ],
+)
+def test_a_value_that_cannot_be_meant_ends_the_job_with_a_sentence_and_2(name: str, text: str) -> None:
+    """It was ignored, and the job ran on."""
+    said = from_environment({"APPLECART_SIM_LOG": "building", name: text})
+    assert (said["runs_s"], said["exit_code"]) == (0.0, 2)
+    assert f"{name} is {text!r}; give " in str(said["log"])
+
+
+def test_an_empty_value_says_nothing() -> None:
+    assert from_environment({"APPLECART_SIM_RUN_SECONDS": "", "APPLECART_SIM_EXIT_CODE": ""}) == {}
 
 
 def test_rules_are_read_again_for_every_guest(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from hashlib import sha256
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import msgspec
 from msgspec import Meta
@@ -36,9 +36,9 @@ ENDING_SIGNALS = frozenset(int(signal.Signals[f"SIG{name}"]) for name in _ENDING
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     on: str  # the verb, or `*`
-    kind: Kind
+    kind: str  # one of `Kind`
     vm: str = "*"  # a glob; any of the command's names may match
-    when: When = "before"
+    when: str = "before"  # one of `When`
     times: Annotated[int, Meta(ge=1)] | None = 1  # None: always
     code: Annotated[int, Meta(ge=1, le=255)] = 1  # of `fail`
     text: str = ""  # of `fail` and `no-space`
@@ -50,6 +50,9 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     def __post_init__(self) -> None:
         if self.on not in PROGRAMS:
             raise ValueError(f"nothing is called {self.on!r}; `on` is `*` or one of {', '.join(sorted(PROGRAMS - {'*'}))}")
+        for field, value, known in (("kind", self.kind, get_args(Kind)), ("when", self.when, get_args(When))):
+            if value not in known:
+                raise ValueError(f"`{field}` is one of {', '.join(known)}, not {value!r}")
         if self.when == "during" and self.on not in ("*", *DURING):
             raise ValueError(f"{self.on} cannot be struck `during` its work; only {', '.join(DURING)} can")
         if self.signal not in ENDING_SIGNALS:

@@ -86,16 +86,23 @@ def behaviour(rules: Iterable[Rule], pace: Pace, vm: str, image: str, env: Mappi
 
 
 def from_environment(env: Mapping[str, str]) -> dict[str, object]:
-    """What cannot be read is not said: a guest has nobody to complain to."""
+    """A value that cannot be meant ends the guest's job as it would any program: a sentence in its log, and 2."""
     said: dict[str, object] = {}
-    try:
-        runs_s = float(env.get(RUN_SECONDS, ""))
-    except ValueError:
-        runs_s = -1.0
-    if 0 <= runs_s <= LONGEST_RUN_S:
-        said["runs_s"] = runs_s
-    if (code := env.get(EXIT_CODE, "")).isascii() and code.isdecimal() and len(code) <= 3 and int(code) <= 255:
+    if text := env.get(RUN_SECONDS):
+        try:
+            said["runs_s"] = runs_s = float(text)
+        except ValueError:
+            runs_s = -1.0
+        if not 0 <= runs_s <= LONGEST_RUN_S:
+            return _refused(f"{RUN_SECONDS} is {text!r}; give seconds from 0 to {LONGEST_RUN_S:.0f}")
+    if code := env.get(EXIT_CODE):
+        if not (code.isascii() and code.isdecimal() and len(code) <= 3 and int(code) <= 255):
+            return _refused(f"{EXIT_CODE} is {code!r}; give a number from 0 to 255")
         said["exit_code"] = int(code)
     if LOG in env:
         said["log"] = tuple(env[LOG].split("\n"))
     return said
+
+
+def _refused(sentence: str) -> dict[str, object]:
+    return {"runs_s": 0.0, "exit_code": 2, "log": (sentence,)}

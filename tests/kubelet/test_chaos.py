@@ -59,7 +59,7 @@ async def misfortune(here: World, chance: random.Random) -> None:
                     *(
                         Fault(
                             on=chance.choice(VERBS),
-                            kind=chance.choice(KINDS),  # type: ignore[arg-type]
+                            kind=chance.choice(KINDS),
                             when=chance.choice(("before", "after")),
                             seconds=chance.uniform(1, 90),
                             times=chance.randrange(1, 4),

@@ -136,9 +136,7 @@ def at_a_terminal(answer: str, *arguments: str, code: int = 0) -> str:
                 while more := os.read(ours, 4096):
                     said += more
                     if said.endswith(b"[y/N]: "):
-                        while not is_asleep(
-                            process.pid
-                        ):  # a Ctrl-C between prompt and reading is seen after it
+                        while not is_asleep(process.pid):  # a Ctrl-C between prompt and reading is seen after it
                             os.sched_yield()
                         os.write(ours, answer.encode())
             assert process.wait(WAIT_S) == code

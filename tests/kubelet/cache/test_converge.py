@@ -227,7 +227,7 @@ async def test_an_image_is_detached_however_looking_into_it_went(tmp_path: Path,
     async with host(tmp_path, clock) as here:
         volumes = here.agent()
         here.put_head(here.entry(), binaries("b"), 5)
-        here.fault(Fault(on="hdiutil", kind=kind, vm="attach", when="after"))  # type: ignore[arg-type]
+        here.fault(Fault(on="hdiutil", kind=kind, vm="attach", when="after"))
         await here.a_job(volumes)
         await elapse(300)
         assert here.mac.cache.attached == {}

@@ -297,7 +297,7 @@ async def test_a_clone_that_fails_costs_no_golden(kind: str, tmp_path: Path, clo
     async with scene(tmp_path, clock) as here:
         here.start_agent()
         await _finish(here, "job-0")
-        go_wrong(here, Fault(on="clone", kind=kind, vm="ci-job-1", times=2))  # type: ignore[arg-type]
+        go_wrong(here, Fault(on="clone", kind=kind, vm="ci-job-1", times=2))
         await here.create(vm_pod())
         await here.until_phase("job-1", RUNNING, within_s=1800)
         assert len(calls(here, "pull")) == 1

@@ -20,7 +20,7 @@ async def test_a_clone_that_outlives_its_agent_never_replaces_the_vm_of_the_next
     """Tart replaces a VM of the same name without a word, even one that runs by then."""
     async with scene(tmp_path, clock) as here:
         here.start_agent()
-        go_wrong(here, Fault(on="clone", vm="ci-job-1", kind="slow", seconds=300, when=when))  # type: ignore[arg-type]
+        go_wrong(here, Fault(on="clone", vm="ci-job-1", kind="slow", seconds=300, when=when))
         await here.create(vm_pod())
         while not calls(here, "clone", "ci-job-1"):
             await elapse(1)
@@ -45,7 +45,7 @@ async def test_a_pod_that_is_deleted_while_its_vm_is_cloned_leaves_nothing_behin
     """The VM bears no mark yet, or comes when nobody wants it any more; the collector would never touch it (I3)."""
     async with scene(tmp_path, clock) as here:
         here.start_agent()
-        go_wrong(here, Fault(on="clone", vm="ci-job-1", kind="slow", seconds=250, when=when))  # type: ignore[arg-type]
+        go_wrong(here, Fault(on="clone", vm="ci-job-1", kind="slow", seconds=250, when=when))
         await here.create(vm_pod())
         while not calls(here, "clone", "ci-job-1"):
             await elapse(1)

@@ -74,7 +74,7 @@ async def test_a_vm_whose_deletion_ends_in_the_middle_goes_with_its_pod(kind: st
         here.start_agent()
         await here.create(vm_pod())
         await here.until_phase("job-1", RUNNING)
-        go_wrong(here, Fault(on="delete", vm="ci-job-1", kind=kind, when="during"))  # type: ignore[arg-type]
+        go_wrong(here, Fault(on="delete", vm="ci-job-1", kind=kind, when="during"))
         await delete(here)
         await here.until_gone("job-1", within_s=900)
         assert not (here.mac.store.vms / "ci-job-1").exists()

@@ -768,6 +768,44 @@ async def test_what_a_watch_never_tells_is_seen_before_the_next_decision(
         assert clock.monotonic() < 60
 
 
+async def test_what_a_watch_keeps_back_while_everything_is_looked_up_is_seen(running: RunningApi, clock: Clock) -> None:
+    """The new leader's list had the Pod, and its cache, which went past it, had not: one Pod too many."""
+    async with staged(running, clock) as stage:
+        people = Client(running.transport(), clock)
+        stage.network.plan = lambda request: LosesLine(0) if ("watch", "true") in request.query else None
+        stage.wire.lag_s = 0.5
+        stage.network.sever()
+        await elapse(2)
+        for name in ("before", "a", "c"):
+            await people.create(config_map("ci", name))
+        stage.network.plan = slow_lists(1.0)
+        stage.writes.begin_term()
+        with pytest.raises(Behind):
+            await stage.writes.seen()
+        await elapse(3)
+        await stage.writes.seen()
+        assert stage.names == ["a", "before", "c"]
+
+
+async def test_a_new_leader_gets_to_work_where_much_is_deleted(running: RunningApi, clock: Clock) -> None:
+    """What went while the whole scope was listed is looked up by name: another list would be out of date as well."""
+    people = Client(running.transport(), clock)
+    for number in range(300):
+        await people.create(config_map("ci", f"n-{number}"))
+    async with staged(running, clock) as stage:
+        slow = slow_lists(2.0)
+        stage.network.plan = lambda request: None if "fieldSelector" in dict(request.query) else slow(request)
+        stage.writes.begin_term()
+        seen = asyncio.create_task(stage.writes.seen())
+        for number in range(300):
+            if seen.done():
+                break
+            await people.delete(ConfigMap, Key("ci", f"n-{number}"))
+            await elapse(0.1)
+        await seen
+        assert 0 < len(stage.names) < 290
+
+
 async def test_what_came_and_went_while_the_watch_was_away_wakes_whoever_made_it(running: RunningApi, clock: Clock) -> None:
     """The list equals the cache, so no change is told: the pool had no Pod for a day."""
     network = FaultyTransport(running.transport())

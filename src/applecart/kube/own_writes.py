@@ -35,6 +35,7 @@ from applecart.kube.watch import position_of
 WITHIN_S = 10.0  # a watch that works is milliseconds behind; one that does not is the informer's to repair
 PATIENCE_S = 1.0  # before the API is asked why an event does not come: usually because it never will
 LOOK_UPS = 8  # single ones; above that one list of the whole scope costs less
+LOOK_UPS_AGAIN = 100  # of what went while the whole scope was listed: in a busy one each list would be out of date as well
 WHOLE = Key("", "")  # every object of an informer's scope
 # A server gives a request up after a minute. One that is older came or never will, and is not what is wanted any more.
 SENT_AGAIN_S = 60.0
@@ -159,7 +160,8 @@ class _Follower:
 
     async def _look_up(self, doubts: Mapping[Key, int]) -> None:
         informer = self.informer
-        for key in (WHOLE,) if len(doubts) > LOOK_UPS or WHOLE in doubts else sorted(doubts):
+        is_many = sum(number > 0 for number in doubts.values()) > LOOK_UPS or len(doubts) > LOOK_UPS_AGAIN
+        for key in (WHOLE,) if is_many or WHOLE in doubts else sorted(doubts):
             lists_before, place = self._list_count, informer.position
             known = {name: self._position_of(name) for name in (list(informer.keys()) if key == WHOLE else (key,))}
             objects, revision = await informer.look(None if key == WHOLE else key)
@@ -197,13 +199,13 @@ class _Follower:
     def _recall(self, keys: Iterable[Key]) -> None:
         """What the API said may not hold: no reconcile begins before it was asked again."""
         for key in tuple(keys):
-            del self._answers[key]
+            self._answers.pop(key, None)
             self._unsure[key] = 0  # before any other
 
     def _shows_answers(self) -> bool:
         """Looked at only when the informer has moved: an answer may be about ten thousand objects."""
         if self._shown_at != self.informer.revision and all(self._shows(*one) for one in self._answers.items()):
-            self._shown_at = self.informer.revision
+            self._shown_at = None if any(self._missing()) else self.informer.revision
         return self._shown_at == self.informer.revision
 
     def _shows(self, key: Key, answer: _Answer) -> bool:
@@ -220,8 +222,9 @@ class _Follower:
     def _missing(self) -> Iterator[Key]:
         """What the API has and the informer went past: somebody took it away since, or an event was lost. The API knows."""
         for key, one in self._answers.items():
-            if max(self._position_of(key), 0) < position_of(one.found.get(key, "")) <= self.informer.position:
-                yield key
+            for name in one.found.keys() - self._answers.keys() if key == WHOLE else (key,):
+                if max(self._position_of(name), 0) < position_of(one.found.get(name, "")) <= self.informer.position:
+                    yield name
 
     def _position_of(self, key: Key) -> int:
         known = self.informer.get(key)

@@ -66,6 +66,33 @@ async def test_what_is_not_even_an_error_ends_only_its_own_work(worker: Worker) 
     assert await worker.run(ONE, lambda: 1) == 1
 
 
+async def test_the_thread_goes_on_after_what_no_work_can_be_blamed_for(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No memory to note even what went wrong: the thread ended in silence, and every large request was to be made smaller."""
+    monkeypatch.setattr(worker_module, "LONGEST_S", 20.0)
+
+    class Hollow(BaseException):
+        def __repr__(self) -> str:
+            raise MemoryError
+
+    def fails() -> None:
+        raise Hollow
+
+    failing = asyncio.create_task(worker.run(ONE, fails))
+    assert await worker.run(OTHER, lambda: 1) == 1
+    with pytest.raises(worker_module.Broken):
+        await failing
+    assert [one.message for one in caplog.records] == ["a large request broke off in a way nobody foresaw"]
+
+
+async def test_a_thread_that_is_no_more_is_replaced(worker: Worker, caplog: pytest.LogCaptureFixture) -> None:
+    worker.close()
+    await asyncio.to_thread(worker._thread.join, 20)
+    assert await worker.run(ONE, lambda: 1) == 1
+    assert [one.message for one in caplog.records] == ["the thread of large requests was gone; there is a new one"]
+
+
 async def test_users_take_turns_and_one_has_only_so_many_waiting(worker: Worker) -> None:
     """A tenant that sends one large request after the other holds up nobody for longer than one of them takes."""
     go, order = threading.Event(), []

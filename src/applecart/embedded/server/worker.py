@@ -17,11 +17,13 @@ from typing import Any, TypeVar
 from applecart.embedded.auth.authorize import Authorizer
 from applecart.embedded.auth.user import MASTERS, User
 from applecart.embedded.refusals import Refusal, too_many_requests
+from applecart.observe.logs import logger
 
 LARGE_BYTES = 16 << 10  # of JSON: what the worst of this size takes the loop is some 20 ms
 MOST_WAITING = 8  # requests of one payer
 LONGEST_S = 10.0  # ten times what the largest objects take that anybody needs
 
+_log = logger(__name__)
 Result = TypeVar("Result")
 _Whose = tuple[str, bool]  # the payer's name, and whether it is a part of a stream
 
@@ -44,6 +46,9 @@ class Worker:
         self._waiting: Counter[_Whose] = Counter()
         self._begun: asyncio.Task[None] | None = None  # whose turn it is
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._start()
+
+    def _start(self) -> None:
         self._thread = threading.Thread(target=self._work, name="large-requests", daemon=True)
         self._thread.start()
 
@@ -90,21 +95,25 @@ class Worker:
         done: asyncio.Future[Result] = loop.create_future()
 
         def job() -> None:
+            tell: Callable[[Any], None] = done.set_exception
+            told: Any = Broken("what went wrong could not even be noted")
             gc.disable()  # a million values are looked through again and again while they come into being, and all wait for it
             try:
-                result = work()
+                told = work()
+                tell = done.set_result
             except _TakesTooLong:
                 raise
-            except BaseException as error:  # also a panic in Rust, which is no Exception: it would end the thread for good
+            except BaseException as error:  # also a panic in Rust, which is no Exception
                 if isinstance(error, Refusal):  # its trace would hold a million values, for the loop to take apart
                     error.__traceback__ = error.__context__ = None
                 told = error if isinstance(error, Exception) else Broken(repr(error))
-                loop.call_soon_threadsafe(_tell, done.set_exception, done, told)
-            else:
-                loop.call_soon_threadsafe(_tell, done.set_result, done, result)
             finally:
                 gc.enable()
+                loop.call_soon_threadsafe(_tell, tell, done, told)
 
+        if not self._thread.is_alive():
+            _log.error("the thread of large requests was gone; there is a new one")
+            self._start()
         self._jobs.put(job)
         try:
             return await asyncio.wait_for(done, LONGEST_S)
@@ -119,7 +128,10 @@ class Worker:
         while True:
             with suppress(_TakesTooLong):
                 while (job := self._jobs.get()) is not None:
-                    job()
+                    try:
+                        job()
+                    except Exception:  # without this thread every large request would be told that it takes too long
+                        _log.exception("a large request broke off in a way nobody foresaw")
                     del job  # with the request it holds: the next one may be hours away
                 return
             gc.enable()  # it may have come just before the job did so

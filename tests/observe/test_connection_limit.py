@@ -113,6 +113,23 @@ async def test_a_full_listener_lets_the_next_one_in_for_those_that_it_is_told_to
     assert [one.is_aborted for one in came] == [True] * 7 + [False] * 3
 
 
+async def test_a_connection_whose_arrival_goes_wrong_is_cut_and_told(
+    server: web.Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It stayed open, spoke with nobody and kept its file."""
+
+    def surprised() -> None:
+        raise MemoryError
+
+    listener = LimitedListener(server, 3)
+    monkeypatch.setattr(listener, "_server", surprised)
+    connection_limit._Arrival(listener, None).connection_made(arrived := Arrived())
+    assert arrived.is_aborted
+    assert [(record.name, record.message) for record in caplog.records] == [
+        (connection_limit.__name__, "a connection could not be let in")
+    ]
+
+
 async def test_a_flood_is_told_once_until_it_is_over(server: web.Server, caplog: pytest.LogCaptureFixture) -> None:
     listener = LimitedListener(server, 1)
     for _ in range(2):

@@ -79,13 +79,17 @@ class _Arrival(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        inside = self._listener.enter(transport)
-        if self._context is not None and not isinstance(inside, _Closed):
-            loop = asyncio.get_running_loop()
-            # Nobody waits for the handshake, so there is no future for it; typeshed wants one, and whole seconds.
-            inside = SSLProtocol(loop, inside, self._context, None, server_side=True, ssl_handshake_timeout=HANDSHAKE_S)  # type: ignore[arg-type]
-        transport.set_protocol(inside)
-        inside.connection_made(transport)
+        try:
+            inside = self._listener.enter(transport)
+            if self._context is not None and not isinstance(inside, _Closed):
+                loop = asyncio.get_running_loop()
+                # Nobody waits for the handshake, so there is no future for it; typeshed wants one, and whole seconds.
+                inside = SSLProtocol(loop, inside, self._context, None, server_side=True, ssl_handshake_timeout=HANDSHAKE_S)  # type: ignore[arg-type]
+            transport.set_protocol(inside)
+            inside.connection_made(transport)
+        except Exception:  # asyncio would tell it and keep the connection, on which nobody speaks
+            log.exception("a connection could not be let in")
+            transport.abort()
 
 
 ThoseToGo = Callable[[Sequence[asyncio.Transport]], Sequence[asyncio.Transport]]

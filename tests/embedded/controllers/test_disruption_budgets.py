@@ -15,6 +15,8 @@ from applecart.api.runners import RunnerPool, RunnerPoolSpec
 from applecart.clock import EPOCH, Clock
 from applecart.embedded.controllers.disruption_budgets import (
     DELETED_WITHIN,
+    SELECTED_AT_ONCE,
+    WORKERS,
     DisruptionBudgets,
     selects,
     status_now,
@@ -31,6 +33,7 @@ from tests.embedded.controllers.budget_scenarios import POOLS
 from tests.embedded.controllers.pods import pod, store
 from tests.embedded.controllers.stages import run_alone
 from tests.kube.faults import FaultyTransport, Says, Slow
+from tests.turns import Turns
 from tests.virtual_time import elapse
 
 META = ObjectMeta(name="budget", namespace="default", generation=3)
@@ -195,5 +198,32 @@ async def test_an_eviction_under_way_is_not_forgotten_by_a_write_that_was_decide
     assert await evict("one") == 201
     await elapse(6)
     assert await evict("two") == 429
+    task.cancel()
+    await asyncio.wait([task])
+
+
+@pytest.mark.parametrize("many", ["budgets", "pods"])
+async def test_others_get_a_turn_after_every_few_selectors(
+    many: str, network: FaultyTransport, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 600 budgets of 95 requirements each change of a Pod kept everybody waiting for 111 ms."""
+    client = Client(network, clock)
+    task = asyncio.create_task(run_alone(DisruptionBudgets, client))
+    count = (WORKERS + 2) * SELECTED_AT_ONCE
+    spec = PodDisruptionBudgetSpec(min_available=1, selector=LabelSelector(match_labels={"chosen": "yes"}))
+    for number in range(count if many == "budgets" else 1):
+        metadata = ObjectMeta(name=f"budget-{number}", namespace="default")
+        await client.create(PodDisruptionBudget(metadata=metadata, spec=spec))
+    for number in range(count if many == "pods" else 1):
+        await store(client, pod(f"pod-{number}"))
+    await elapse(1)
+    turns = Turns()
+    turns.count(monkeypatch, LabelSelector, "selects")
+    await client.patch(Pod, Key("default", "pod-0"), Merge({"metadata": {"labels": {"chosen": "yes"}}}))
+    await elapse(1)
+    assert turns.calls >= count
+    assert turns.most <= (WORKERS + 1) * SELECTED_AT_ONCE  # in one turn of each worker
+    status = (await client.get(PodDisruptionBudget, Key("default", "budget-0"))).status
+    assert (status.desired_healthy, status.expected_pods) == (1, 1)
     task.cancel()
     await asyncio.wait([task])

@@ -90,6 +90,11 @@ async def check_054b(ctx: Context) -> Any:
     return {
         "lease": (await ctx.admin.put(ctx.path("leases", "none", group=leases), lease("none"))).plain(),
         "lease again": (await ctx.admin.put(ctx.path("leases", "none", group=leases), lease("none"))).plain(),
+        "lease that is gone": (
+            await ctx.admin.put(
+                ctx.path("leases", "three", group=leases), lease("three", uid="d5f8a1c2-0000-4000-8000-000000000000")
+            )
+        ).plain(),
         "lease of a revision": (
             await ctx.admin.put(ctx.path("leases", "two", group=leases), lease("two", resourceVersion="1"))
         ).plain(),

@@ -630,3 +630,13 @@ def test_only_the_gate_writes_to_the_store() -> None:
         ("trust/private_file.py", "file.write"),
     }
     assert found == to_a_store | to_none
+
+
+async def test_a_put_brings_nothing_back_that_was_deleted(running: RunningApi) -> None:
+    """Who held a Lease that somebody had removed wrote it again, with what it had read before."""
+    base, document = NEW_THINGS["leases"]
+    _, made = await ask(running, ADMIN, Call("PUT", f"{base}/leases/new", document))
+    await ask(running, ADMIN, Call("DELETE", f"{base}/leases/new", None))
+    code, answer = await ask(running, ADMIN, Call("PUT", f"{base}/leases/new", made))
+    assert (code, answer["reason"]) == (409, "Conflict")
+    assert answer["message"].endswith(f"UID in precondition: {made['metadata']['uid']}, UID in object meta: ")

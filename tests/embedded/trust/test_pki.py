@@ -180,11 +180,30 @@ def test_authorities_of_other_names_are_others(tmp_path: Path) -> None:
     assert load_or_create_authority(tmp_path, "etcd-ca", NOW).pair != first.pair
 
 
-def test_a_crash_before_the_certificate_was_written_is_made_good(tmp_path: Path) -> None:
-    load_or_create_authority(tmp_path, "ca", NOW)
+def test_a_lost_certificate_is_made_again_from_its_key(tmp_path: Path) -> None:
+    """Another key was made in its place: no kubeconfig worked, and what would have made the old ones work was gone.
+
+    A crash before the certificate was written leaves the same.
+    """
+    now = datetime.now(UTC)
+    before = load_or_create_authority(tmp_path, "ca", now)
     (tmp_path / "ca.crt").unlink()
-    made = load_or_create_authority(tmp_path, "ca", NOW)
-    assert load_or_create_authority(tmp_path, "ca", NOW).pair == made.pair
+    made = load_or_create_authority(tmp_path, "ca", now)
+    assert load_or_create_authority(tmp_path, "ca", now).pair == made.pair
+    shake_hands(tmp_path, made.issue_server(["localhost"], now), None, "localhost", trusted=before)
+
+
+def test_a_lost_public_key_of_tokens_is_made_again_from_the_private_one(tmp_path: Path) -> None:
+    files = load_or_create_token_keys(tmp_path, "service-accounts")
+    before = files.key.read_bytes(), files.certificate.read_bytes()
+    files.certificate.unlink()
+    load_or_create_token_keys(tmp_path, "service-accounts")
+    assert (files.key.read_bytes(), files.certificate.read_bytes()) == before
+    files.certificate.unlink()
+    files.key.write_text("garbage")
+    with pytest.raises(BadInput, match=r"service-accounts\.key is no private key .*: restore it, or remove it"):
+        load_or_create_token_keys(tmp_path, "service-accounts")
+    assert files.key.read_text() == "garbage"
 
 
 @pytest.mark.parametrize("damage", ["lost key", "lost half of the key", "key of another", "certificate is garbage"])

@@ -68,13 +68,14 @@ def prepare_files(folder: Path, now: datetime) -> ClusterFiles:
     pki = files.pki
     for needed in (folder, pki, folder / "logs"):
         make_private_folder(needed)
-    authority = files.authority(now, is_in_use=(folder / "etcd").exists())
+    is_in_use = (folder / "etcd").exists()
+    authority = files.authority(now, is_in_use=is_in_use)
     # An authority of its own: a certificate that opens the API must not open the database beneath it.
     etcd_authority = load_or_create_authority(pki, "etcd-ca", now)
     trust = Trust(
         authority=files.authority_files,
         server=files.issue_server(authority, SERVER_NAMES, now),
-        token_keys=files.token_keys(),
+        token_keys=files.token_keys(is_in_use=is_in_use),
         kubelet_client=files.issue_kubelet_client(authority, now),
         etcd_authority=pair_files(pki, "etcd-ca"),
         etcd_server=write_pair(pki, "etcd-server", etcd_authority.issue_server([LOOPBACK], now)),

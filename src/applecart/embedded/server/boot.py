@@ -7,6 +7,7 @@ is done after readers see a write and before its writer hears of it, or right af
 
 from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 
 from applecart.api.meta import Key
 from applecart.embedded.auth.authorize import Authorizer
@@ -55,6 +56,17 @@ def tell_unserved(core: Core) -> None:
 
 async def make_sure(core: Core) -> None:
     """Write what is missing; what people changed stays, as far as roles allow."""
+    last = make_namespaces(core)
+    for document in wanted():
+        last = _reconcile(core, document) or last
+    last = make_api_service(core) or last
+    last = aggregate(core) or last
+    if last is not None:
+        await last.settle()
+
+
+def make_namespaces(core: Core) -> Submitted | None:
+    """Write those that every cluster has where they are missing."""
     last: Submitted | None = None
     namespaces = core.registry.built_in("v1", "namespaces")
     for name in NAMESPACES:
@@ -62,12 +74,7 @@ async def make_sure(core: Core) -> None:
             document: Document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             namespaces.strategy.default(document)
             last = write_own(core, namespaces, document)
-    for document in wanted():
-        last = _reconcile(core, document) or last
-    last = make_api_service(core) or last
-    last = aggregate(core) or last
-    if last is not None:
-        await last.settle()
+    return last
 
 
 def make_api_service(core: Core) -> Submitted | None:
@@ -113,7 +120,8 @@ def _reconcile(core: Core, document: Document) -> Submitted | None:
     return write_own(core, kind, changed) if changed is not None else None
 
 
-PODS, SERVICES = "pods", "services"
+PODS = "pods"
+MADE_AGAIN: dict[str, Callable[[Core], object]] = {"services": make_api_service, "namespaces": make_namespaces}
 
 
 class Consequences:
@@ -125,7 +133,8 @@ class Consequences:
         self._is_gathering = False
         core.store.on_commit(PODS, self._pod_changed)
         core.store.on_commit(CLUSTER_ROLES, self._role_changed)
-        core.store.on_commit(SERVICES, self._service_changed)
+        for label, make in MADE_AGAIN.items():
+            core.store.on_commit(label, partial(self._make_again, make))
 
     def _pod_changed(self, change: Change) -> None:
         if not self._graph.is_kept:
@@ -144,9 +153,9 @@ class Consequences:
             self._is_gathering = True
             self._core.store.soon(self._gather)
 
-    def _service_changed(self, change: Change) -> None:
+    def _make_again(self, make: Callable[[Core], object], change: Change) -> None:
         if change.op is Op.DELETED:
-            self._core.store.soon(self._write, make_api_service)
+            self._core.store.soon(self._write, make)
 
     def _gather(self) -> None:
         self._is_gathering = False

@@ -127,7 +127,7 @@ def update(
     old = viewed(core, kind, record)
     document = make(viewed(core, kind, record))
     metadata = document["metadata"]
-    _refuse_other_object(write, metadata, old["metadata"])
+    refuse_other_object(write, metadata, old["metadata"])
     if not is_applied:
         track(core, kind, old, document, write.manager)
     admit(core, write, document, old)
@@ -357,7 +357,7 @@ def _generate_name(clock: Clock, kind: Kind, document: Document) -> None:
     kind.strategy.default(document)  # some defaults depend on the name
 
 
-def _refuse_other_object(write: Write, metadata: dict[str, Any], actual: dict[str, Any]) -> None:
+def refuse_other_object(write: Write, metadata: dict[str, Any], actual: dict[str, Any]) -> None:
     kind, key = write.kind, write.key
     if (uid := metadata.get("uid")) and uid != actual["uid"] and write.verb == "update":
         group = kind.resource.group if kind.is_custom else ""

@@ -193,7 +193,7 @@ class EmbeddedServer:
         self._stack.callback(hold.release)
         log = open_log(self.folder)
         self.authority = self.folder.authority(now, is_in_use=log.revision > 0)
-        self.keys = TokenKeys.load(self.folder.token_keys())
+        self.keys = TokenKeys.load(self.folder.token_keys(is_in_use=log.revision > 0))
         served = running_api(log, self._clock, self.keys, self._settings, has_worker=True, metrics=self._metrics)
         running = await self._stack.enter_async_context(served)
         self.running = running

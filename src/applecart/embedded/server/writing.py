@@ -118,6 +118,7 @@ async def put(core: Core, request: ApiRequest, kind: Kind, key: Key, subresource
     if record is None:
         if not kind.strategy.creates_on_update or subresource:
             raise not_found(kind.resource, key.name)
+        gate.refuse_other_object(write, document["metadata"], {"uid": ""})  # what is gone does not come back
         document["metadata"].pop("resourceVersion", None)
         return await _answer(forms, *gate.create(core, write, document), status=201)
     return await _answer(forms, *gate.update(core, write, record, lambda _: document))

@@ -52,7 +52,7 @@ class ControlPlaneFiles:
 
     def authority(self, now: datetime, *, is_in_use: bool = False) -> Authority:
         """`is_in_use`: something was stored here, so an authority was there as well."""
-        if is_in_use and not self.authority_files.certificate.exists():
+        if is_in_use and not self.authority_files.key.exists() and not self.authority_files.certificate.exists():
             log.warning(
                 "the authority beside the database is missing, a new one is made: kubeconfigs handed out before fail; "
                 "to have them work again, stop the server and put pki/ back",
@@ -60,7 +60,11 @@ class ControlPlaneFiles:
             )
         return load_or_create_authority(self.pki, "ca", now)
 
-    def token_keys(self) -> PairFiles:
+    def token_keys(self, *, is_in_use: bool = False) -> PairFiles:
+        if is_in_use and not (self.pki / "service-accounts.key").exists():
+            log.warning(
+                "the key of tokens is missing, a new one is made: tokens handed out before fail", folder=str(self.folder)
+            )
         return load_or_create_token_keys(self.pki, "service-accounts")
 
     def issue_server(self, authority: Authority, names: Iterable[str], now: datetime) -> PairFiles:

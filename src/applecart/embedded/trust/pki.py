@@ -67,8 +67,8 @@ class Authority:
         self._key = key
 
     @classmethod
-    def create(cls, name: str, now: datetime) -> "Authority":
-        key = ec.generate_private_key(ec.SECP256R1())
+    def create(cls, name: str, now: datetime, key: ec.EllipticCurvePrivateKey | None = None) -> "Authority":
+        key = key or ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
         certificate = (
@@ -128,18 +128,21 @@ class Authority:
 
 
 def load_or_create_authority(folder: Path, name: str, now: datetime) -> Authority:
-    """The authority kept in this folder under this name; the first call makes it. Nobody trusts one that is not valid now."""
+    """The authority kept in this folder under this name; the first call makes it. Nobody trusts one that is not valid now.
+
+    A certificate that was lost is made again from its key: whoever trusts the old one trusts what the new one signs.
+    """
     files = pair_files(folder, name)
     if not files.certificate.exists():
-        authority = Authority.create(name, now)
+        authority = Authority.create(name, now, _key_in(files.key, _unreadable(files)) if files.key.exists() else None)
         write_pair(folder, name, authority.pair)
         return authority
     try:
         certificate = x509.load_pem_x509_certificate(files.certificate.read_bytes())
-        key = load_pem_private_key(files.key.read_bytes(), password=None)
-    except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
+    except (OSError, ValueError) as error:
         raise _unreadable(files) from error
-    if not isinstance(key, ec.EllipticCurvePrivateKey) or certificate.public_key() != key.public_key():
+    key = _key_in(files.key, _unreadable(files))
+    if certificate.public_key() != key.public_key():
         raise _unreadable(files)
     valid_from, valid_until = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     if not valid_from <= now <= valid_until:
@@ -156,8 +159,10 @@ def load_or_create_token_keys(folder: Path, name: str) -> PairFiles:
     files = PairFiles(folder / f"{name}.pub", folder / f"{name}.key")
     if not files.certificate.exists():
         make_private_folder(folder)
-        key = ec.generate_private_key(ec.SECP256R1())
-        write_private(files.key, _key_pem(key).reveal().encode())
+        if not files.key.exists():
+            write_private(files.key, _key_pem(ec.generate_private_key(ec.SECP256R1())).reveal().encode())
+        text = f"{files.key} is no private key that applecart made: restore it, or remove it to get a new one"
+        key = _key_in(files.key, BadInput(f"{text}, after which tokens that were handed out fail"))
         public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         write_private(files.certificate, public)
     return files
@@ -174,6 +179,16 @@ def write_pair(folder: Path, name: str, pair: Pair) -> PairFiles:
     write_private(files.key, pair.key_pem.reveal().encode())
     write_private(files.certificate, pair.certificate_pem)
     return files
+
+
+def _key_in(file: Path, refusal: BadInput) -> ec.EllipticCurvePrivateKey:
+    try:
+        key = load_pem_private_key(file.read_bytes(), password=None)
+    except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise refusal from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise refusal
+    return key
 
 
 def _unreadable(files: PairFiles) -> BadInput:

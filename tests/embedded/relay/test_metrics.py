@@ -30,8 +30,11 @@ from applecart.embedded.relay.metrics import (
     read_summary,
 )
 from applecart.embedded.server.core import Core
+from applecart.embedded.store.record import Record
+from applecart.kube.transport import Request
 from tests.embedded.auth.objects_in_memory import ObjectsInMemory
 from tests.embedded.relay.stage import OurStage, our_stage
+from tests.kube.embedded_api import serving
 from tests.virtual_time import elapse
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -214,6 +217,25 @@ async def test_an_agent_speaks_for_the_pods_bound_to_its_node_only(clock: Clock)
     ]
     scrapes = scrapes_of(clock, AgentsInMemory(a=summary_of("here", "there", "nowhere", "never")), node("a"), *pods)
     assert set((await scrapes.fresh())["a"].pods) == {Key("ci", "here")}
+
+
+async def test_pods_are_not_parsed_to_know_their_nodes(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """3,000 Pods kept everybody waiting for 27 ms every 15 s."""
+    async with serving(clock, ["ci"]) as running:
+        send = running.transport().send
+        pod = {"metadata": {"name": "here"}, "spec": {"nodeName": "a", "containers": [{"name": "vm", "image": "i"}]}}
+        for path, body in (("/api/v1/nodes", node("a")), ("/api/v1/namespaces/ci/pods", pod)):
+            assert (await send(Request("POST", path, body=json.dumps(body).encode()))).status == 201
+        parsed, document = [], Record.document
+
+        def noted(record: Record) -> dict[str, Any]:
+            parsed.append(record.key)
+            return document(record)
+
+        monkeypatch.setattr(Record, "document", noted)
+        scrapes = Scrapes(running.core, cast(HttpAgents, AgentsInMemory(a=summary_of("here", "never"))))
+        assert set((await scrapes.fresh())["a"].pods) == {Key("ci", "here")}
+        assert parsed == [Key("", "a")]
 
 
 async def test_a_surprise_about_one_node_is_said_and_takes_no_figures_from_the_others(

@@ -24,6 +24,7 @@ from applecart.embedded.selectors import label_selector, parse_field_selector, r
 from applecart.embedded.server.core import Core
 from applecart.embedded.server.objects import encode
 from applecart.embedded.server.request import Answer, ApiRequest
+from applecart.embedded.store.table import NODE_FIELD
 from applecart.embedded.surface.served import Served, VirtualKind
 from applecart.observe.logs import logger
 
@@ -208,9 +209,9 @@ class Scrapes:
 
     def _bound(self) -> dict[str, list[Key]]:
         found: dict[str, list[Key]] = {}
-        for pod in self._core.reader.each("pods"):
-            if node := pod["spec"].get("nodeName"):
-                found.setdefault(node, []).append(Key(pod["metadata"]["namespace"], pod["metadata"]["name"]))
+        for pod, node in self._core.reader.field("pods", NODE_FIELD):
+            if node:
+                found.setdefault(node, []).append(pod)
         return found
 
 

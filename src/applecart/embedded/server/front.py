@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
+from aiohttp.http_writer import StreamWriter
 from aiohttp.web_protocol import RequestHandler
 
 from applecart.api.node_access import NODE_LEASES
@@ -45,6 +46,7 @@ RETRY_AFTER_S = 1
 BEHIND_BYTES = 32 << 10  # what waits for a reader that takes its time; asyncio lets a writer wait at 64 kB
 STALLED_S = 60.0  # a stream whose reader takes nothing for so long is cut
 PIECE_BYTES = 64 << 10  # of an answer: what waits for a reader is shared, but for as much as this
+PIECES_AT_ONCE = 8  # written in one turn of the loop, each for another user: one takes up to 0.5 ms
 KEEPALIVE_S = 75.0  # also the time that the headers of a first request may take
 BODY_S = 60.0  # from the last header to the last byte of the body; the real server ends whole requests then
 STOP_GRACE_S = 2.0
@@ -83,6 +85,8 @@ class Front:
         self._users: weakref.WeakKeyDictionary[Any, User] = weakref.WeakKeyDictionary()  # of connections that asked something
         self.in_flight = Shares(MOST_IN_FLIGHT)
         self.body_bytes = Shares(MOST_BODY_BYTES)
+        self._pieces = asyncio.Semaphore(PIECES_AT_ONCE)
+        self._pieces_of: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
 
     async def __aenter__(self) -> Self:
         self._most = min(MOST_CONNECTIONS, raise_limit() // 2)
@@ -150,9 +154,9 @@ class Front:
         if isinstance(answer, OpenStream):
             return await self._run(answer, raw)
         if isinstance(answer, StreamAnswer):
-            return await self._stream(raw, answer)
+            return await self._stream(raw, answer, user.payer)
         if len(answer.body) > PIECE_BYTES and raw.method != "HEAD":
-            return await self._stream(raw, answer)
+            return await self._stream(raw, answer, user.payer)
         response = web.Response(status=answer.status, body=answer.body, headers={**_HEADERS, **answer.headers})
         _tell(response, answer)
         return response
@@ -230,7 +234,7 @@ class Front:
             raise Refusal(408, "Timeout", f"the body did not arrive within {BODY_S:g} s") from None
         return bytes(body)
 
-    async def _stream(self, raw: web.BaseRequest, answer: Answer | StreamAnswer) -> web.StreamResponse:
+    async def _stream(self, raw: web.BaseRequest, answer: Answer | StreamAnswer, payer: User) -> web.StreamResponse:
         response = web.StreamResponse(status=answer.status, headers={**_HEADERS, **answer.headers})
         _tell(response, answer)
         if isinstance(answer, Answer):
@@ -240,18 +244,20 @@ class Front:
         chunks = answer.chunks if isinstance(answer, StreamAnswer) else in_one_piece(answer.body)
         try:
             await response.prepare(raw)
+            if raw.transport is not None:
+                raw.transport.set_write_buffer_limits(PIECE_BYTES)  # half a megabyte would wait for each reader otherwise
             async for chunk in chunks:
-                for first in range(0, len(chunk), PIECE_BYTES):
-                    transport = raw.transport
-                    if transport is None or transport.is_closing():
-                        return response  # nobody to send it to
-                    piece = chunk if len(chunk) <= PIECE_BYTES else memoryview(chunk)[first : first + PIECE_BYTES]
-                    if transport.get_write_buffer_size() < BEHIND_BYTES:
-                        await response.write(piece)
-                    else:
-                        async with asyncio.timeout(STALLED_S):  # a timer for each event would cost more than the event
-                            await response.write(piece)
-                chunk = piece = b""  # the next may come in an hour
+                transport = raw.transport
+                if transport is None or transport.is_closing():
+                    return response  # nobody to send it to
+                if len(chunk) > PIECE_BYTES:
+                    await self._write_large(raw, chunk, payer)
+                elif transport.get_write_buffer_size() < BEHIND_BYTES:
+                    await response.write(chunk)
+                else:
+                    async with asyncio.timeout(STALLED_S):  # a timer for each event would cost more than the event
+                        await response.write(chunk)
+                chunk = b""  # the next may come in an hour
             await response.write_eof()
         except (ConnectionError, TimeoutError):
             _abort(raw)
@@ -266,6 +272,18 @@ class Front:
             if close is not None:
                 await close()
         return response
+
+    async def _write_large(self, raw: web.BaseRequest, chunk: bytes, payer: User) -> None:
+        """One user's pieces take turns, and nobody's turn lasts until a reader has read."""
+        writer = raw.writer
+        assert isinstance(writer, StreamWriter)
+        own_turn = self._pieces_of.setdefault(payer.name, asyncio.Lock())
+        for first in range(0, len(chunk), PIECE_BYTES):
+            async with asyncio.timeout(STALLED_S):
+                await writer.drain()
+            async with own_turn, self._pieces:
+                await writer.write(memoryview(chunk)[first : first + PIECE_BYTES], drain=False)
+                await asyncio.sleep(0)
 
 
 class Shares:

@@ -14,6 +14,7 @@ import pytest
 from applecart.clock import Clock, SystemClock
 from applecart.embedded.server import listing, watching
 from applecart.embedded.server.server import EmbeddedServer
+from applecart.embedded.store import store
 from applecart.embedded.store.table import RING_BYTES, Watcher
 from applecart.kube.client import Client
 from applecart.kube.connect import connect
@@ -41,6 +42,36 @@ async def test_watchers_hear_of_a_change_in_the_order_in_which_they_began(clock:
         await Client(transport, clock).create(config_map("ci", "a"))
         await asyncio.gather(*followers)
         assert heard == list(range(12))
+
+
+async def test_some_have_heard_of_a_change_before_the_last_of_many_is_woken(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """800 watches with 99 requirements each kept the loop for 0.28 s, in one turn."""
+    monkeypatch.setattr(store, "WOKEN_AT_ONCE", 3)
+    happened, flush = [], Watcher.flush
+
+    def noted(watcher: Watcher) -> None:
+        happened.append("woken")
+        flush(watcher)
+
+    async with serving(clock, ["ci"]) as running:
+        transport = running.transport()
+        streams = [await transport.open(Request("GET", MAPS, (("watch", "1"),))) for _ in range(12)]
+
+        async def follow(stream: Stream) -> None:
+            await stream.read()
+            happened.append("heard")
+            await stream.aclose()
+
+        followers = [asyncio.create_task(follow(stream)) for stream in streams]
+        await elapse(1)
+        monkeypatch.setattr(Watcher, "flush", noted)
+        await Client(transport, clock).create(config_map("ci", "a"))
+        await asyncio.gather(*followers)
+    of_these = "".join(one[0] for one in happened)
+    assert of_these.index("h") < of_these.rindex("w")
+    assert of_these.count("h") == 12
 
 
 async def test_a_watch_from_a_later_revision_hears_only_what_comes_after_it(clock: Clock) -> None:

@@ -21,6 +21,7 @@ from applecart.embedded.schema.crd_strategy import (
     TakenNames,
     begin_leaving,
     is_established,
+    names_of,
     say_leaving,
     status_with_names,
     taken_names,
@@ -133,7 +134,8 @@ def test_only_other_definitions_of_the_same_group_take_names() -> None:
         {**crd(), "status": {"acceptedNames": NAMES}},
         crd("new.x.dev"),
     ]
-    assert taken_names(others, "x.dev", but="pools.x.dev") == TakenNames(frozenset({"as", "x"}), frozenset({"A"}))
+    names = {one["metadata"]["name"]: names_of(one) for one in others}
+    assert taken_names(names, "x.dev", but="pools.x.dev") == TakenNames(frozenset({"as", "x"}), frozenset({"A"}))
 
 
 def test_a_definition_is_completed_and_established_in_the_write_that_creates_it() -> None:

@@ -5,6 +5,7 @@ their time; the definition's own finalizer holds it until the last one is gone.
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from applecart.embedded.schema.crd_strategy import (
     FINALIZER,
     IN_PROGRESS,
     is_established,
+    names_of,
     say_leaving,
     status_with_names,
     taken_names,
@@ -57,6 +59,7 @@ class Definitions:
         core.store.on_commit(CRD_LABEL, self._committed)
         for record in core.store.table(CRD_LABEL).records():
             definition = record.document()
+            core.registry.names[record.key.name] = names_of(definition)
             if definition["metadata"].get("deletionTimestamp"):
                 self._leaving.add(record.key.name)
                 self._woken.set()
@@ -71,12 +74,15 @@ class Definitions:
         definition = change.record.document()
         if change.op is Op.DELETED:
             registry.install(name, [])
+            registry.names.pop(name, None)
             registry.leave(name, is_leaving=False)
             for label in labels:
                 store.table(label).close_watchers()
             # A name that is free again goes to a definition that waits for it.
             store.soon(self._offer_names, (definition.get("spec") or {}).get("group") or "")
             return
+        if store.table(CRD_LABEL).tip(change.record.key) is change.record:  # names that were given meanwhile are known
+            registry.names[name] = names_of(definition)
         if change.previous is None or _served(change.previous.value) != _served(change.record.value):
             install(registry, definition)
             for label in labels:
@@ -148,26 +154,28 @@ class Definitions:
         definition = viewed(self._core, self._kind, record) if record else {}
         return definition if FINALIZER in (definition.get("metadata", {}).get("finalizers") or ()) else None
 
-    def _offer_names(self, group: str) -> None:
-        core = self._core
-        records = core.store.table(CRD_LABEL).records()
-        others = [record.document() for record in records]
+    def _offer_names(self, group: str, left: Sequence[str] | None = None) -> None:
+        """To one definition after the other, with a turn for everybody else between them: they may be large."""
+        core, names = self._core, self._core.registry.names
         is_builtin = core.registry.is_builtin_group(group)
-        for place, record in enumerate(records):
-            tip = find(core, self._kind, record.key)
-            definition = viewed(core, self._kind, tip) if tip else {}
-            waits = is_builtin or not is_true(definition, "NamesAccepted")
-            if not definition or definition["spec"].get("group") != group or not waits:
-                continue
-            taken = BUILT_IN if is_builtin else taken_names(others, group, record.key.name)
+        if left is None:
+            left = sorted(name for name, of in names.items() if of.group == group and (is_builtin or of.waits))
+        if not left:
+            return
+        name, *left = left
+        tip = find(core, self._kind, Key("", name))
+        definition = viewed(core, self._kind, tip) if tip else {}
+        if definition and (is_builtin or not is_true(definition, "NamesAccepted")):
+            taken = BUILT_IN if is_builtin else taken_names(names, group, name)
             status = status_with_names(definition, taken, core.clock.now())
             if status != definition.get("status"):
                 definition["status"] = status
-                others[place] = definition  # the next one that waits does not get the same
+                names[name] = names_of(definition)  # the next one that waits does not get the same
                 try:
                     gate.write_own(core, self._kind, definition)
                 except StoreFailed:
                     return
+        core.store.soon(self._offer_names, group, left)
 
 
 class _Condition(msgspec.Struct, frozen=True):

@@ -89,8 +89,7 @@ async def running_api(
     metrics: Metrics | None = None,
 ) -> AsyncIterator[RunningApi]:
     """An API over a log, until the block ends."""
-    readers: list[StoreReader] = []
-    definitions_kind = definition_kind(lambda: readers[0], clock, lambda group: registry.is_builtin_group(group))
+    definitions_kind = definition_kind(lambda: registry.names, clock, lambda group: registry.is_builtin_group(group))
     registry = Registry([*builtin_kinds(), definitions_kind])
     for _, (_, _, value) in log.current(CRD_LABEL):
         install(registry, msgspec.json.decode(value))
@@ -101,7 +100,6 @@ async def running_api(
         await log.aclose()
         raise
     reader = StoreReader(store)
-    readers.append(reader)
     authorizer = Authorizer(reader)
     worker = Worker(Authorizer(reader)) if has_worker else None
     background = Background(clock, metrics, is_over=lambda: store.failure is not None)

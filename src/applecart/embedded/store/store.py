@@ -22,7 +22,7 @@ from applecart.observe.logs import logger
 
 _log = logger(__name__)
 
-WOKEN_AT_ONCE = 100  # watchers; each selects and sends for up to 0.3 ms before others get a turn
+WOKEN_AT_ONCE = 50  # watchers; each selects and sends for up to 0.6 ms before others get a turn
 TakeIn = Callable[[str, bytes], tuple[bytes, Traits]]  # an older value as it is served today, and its traits
 
 

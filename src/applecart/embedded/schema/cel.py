@@ -9,24 +9,21 @@ size of values that are put together are estimated from the data before the libr
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Literal
 
 from applecart.embedded.schema.budget import OF_AN_OBJECT, OverBudget, is_spent, spend
 from applecart.embedded.schema.cel_functions import OURS, STANDARD_EXTENSIONS, cel, kubernetes_functions
-from applecart.embedded.schema.cel_syntax import TEMPORAL, Facts, escaped, facts_of
+from applecart.embedded.schema.cel_syntax import MOST_LOOPS, TEMPORAL, Facts, escaped, facts_of
 from applecart.embedded.schema.schema_node import SchemaNode
 
 MAX_LENGTH = 20_000  # characters of an expression; the longest of the Cluster API's has a few hundred
 STEPS_TO_COMPILE = 1_000
 STEPS_OF_A_CALL = 15
-MOST_LOOPS = 4  # whatever loops deeper costs as much
 ROUNDS_PER_STEP = 10  # of nested loops over the data
-CHARACTERS_PER_STEP = 100  # that are copied
-READ_PER_STEP = 10_000  # characters that are compared
-MOST_ROUNDS = 10_000  # the library's own bound, of all loops together
 ABSENT: Any = object()
+Sizes = tuple[int, int, int, int]  # what `sizes_of` says
 
 _EXTENSIONS = [*STANDARD_EXTENSIONS, cel.CelExtension("kubernetes", kubernetes_functions())]
 _OLD = "oldSelf"
@@ -77,24 +74,16 @@ class Expression:
         self._length = len(text)
         self.uses_old = _OLD in facts.names
 
-    def evaluate(self, value: Any, old: Any = ABSENT, *, size: int = 1, longest: int | None = None) -> Any:
-        """The answer; raises EvaluationFailed when there is none. `size` and `longest` are those of the values (`size_of`)."""
+    def evaluate(self, value: Any, old: Any = ABSENT, sizes: Sizes | None = None) -> Any:
+        """The answer; raises EvaluationFailed when there is none. `sizes` are those of both values."""
         convert = self._convert
         data = {"self": convert(value) if convert else value}
         try:
+            size, widest, longest, characters = sizes or sizes_of([value, old])
             loops = min(self._facts.loops, MOST_LOOPS)
             rounds = min(size, OF_AN_OBJECT) ** loops // ROUNDS_PER_STEP if loops > 1 else 0
             spend(STEPS_OF_A_CALL + size + rounds)
-            growth = 1
-            if self._facts.copies or self._facts.replacements or self._facts.spread:
-                read = _all_in([value, None if old is ABSENT else old])
-                characters = self._length + sum(len(one) if type(one) is str else 1 for one in read)
-                growth = self._facts.growth(size, characters)
-                spend(characters * growth // CHARACTERS_PER_STEP)
-            if self._facts.readings:
-                longest = size_of([value, old])[1] if longest is None else longest
-                often = min(size, MOST_ROUNDS) if loops else 1
-                spend(self._facts.readings * often * max(longest, self._length) * growth // READ_PER_STEP)
+            spend(self._facts.steps(size, widest, max(longest, self._length), characters + self._length))
         except OverBudget:
             raise OutOfBudget from None
         if self._has_optional_old:
@@ -148,24 +137,13 @@ def _environment(self_type: str) -> cel.Env:
     return cel.NewEnv(variables=variables, extensions=_EXTENSIONS)
 
 
-_TYPES: dict[str, Callable[[], cel.Type]] = {
-    "int": lambda: cel.Type.INT,
-    "double": lambda: cel.Type.DOUBLE,
-    "bool": lambda: cel.Type.BOOL,
-    "string": lambda: cel.Type.STRING,
-    "bytes": lambda: cel.Type.BYTES,
-    "timestamp": lambda: cel.Type.TIMESTAMP,
-    "duration": lambda: cel.Type.DURATION,
-    "dyn": lambda: cel.Type.DYN,
-    "object": lambda: cel.Type.Map(cel.Type.STRING, cel.Type.DYN),
-}
-
-
 def _type_named(name: str) -> cel.Type:
     """`int`, `list:int`, `map:list:object`."""
     outer, _, inner = name.partition(":")
+    if name == "object":
+        return cel.Type.Map(cel.Type.STRING, cel.Type.DYN)
     if not inner:
-        return _TYPES[name]()
+        return getattr(cel.Type, name.upper())
     return cel.Type.List(_type_named(inner)) if outer == "list" else cel.Type.Map(cel.Type.STRING, _type_named(inner))
 
 
@@ -232,25 +210,21 @@ def _decoded(value: Any) -> Any:
         return value
 
 
-def size_of(value: Any) -> tuple[int, int]:
-    """How many values there are, and how many characters the longest text has."""
-    size = longest = 0
-    for one in _all_in(value):
-        size += 1
-        if type(one) is str and len(one) > longest:
-            longest = len(one)
-    return size, longest
-
-
-def _all_in(value: Any) -> Iterator[Any]:
+def sizes_of(value: Any) -> Sizes:
+    """How many values there are, members of the widest one, characters of the longest one, and characters in all."""
+    size = widest = longest = characters = 0
     waiting = [value]
     while waiting:
         one = waiting.pop()
-        yield one
-        if type(one) is dict:
-            waiting.extend(one.values())
-        elif type(one) is list:
-            waiting.extend(one)
+        size += 1
+        kind = type(one)
+        if kind is str:
+            characters += len(one)
+            longest = max(longest, len(one))
+        elif kind is dict or kind is list:
+            widest = max(widest, len(one))
+            waiting.extend(one.values() if kind is dict else one)
+    return size, widest, longest, size + characters
 
 
 def _library_text(text: str, *, has_head: bool) -> str:

@@ -162,17 +162,9 @@ _ADDRESS_FACTS: dict[str, Callable[[Any], bool]] = {
     "isUnspecified": lambda address: address.is_unspecified,
     "isLoopback": lambda address: address.is_loopback,
     "isLinkLocalUnicast": lambda address: address.is_link_local,
-    "isLinkLocalMulticast": lambda address: (
-        address in ipaddress.ip_network("224.0.0.0/24" if address.version == 4 else "ff02::/16")
-    ),
-    "isGlobalUnicast": lambda address: (
-        not (
-            address.is_unspecified
-            or address.is_loopback
-            or address.is_multicast
-            or address.is_link_local
-            or str(address) == "255.255.255.255"
-        )
+    "isLinkLocalMulticast": lambda one: one in ipaddress.ip_network("224.0.0.0/24" if one.version == 4 else "ff02::/16"),
+    "isGlobalUnicast": lambda one: (
+        not any((one.is_unspecified, one.is_loopback, one.is_multicast, one.is_link_local, str(one) == "255.255.255.255"))
     ),
 }
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from applecart.embedded.field_errors import FieldError
-from applecart.embedded.schema.cel import ABSENT, DoesNotCompile, EvaluationFailed, Expression, OutOfBudget, size_of
+from applecart.embedded.schema.cel import ABSENT, DoesNotCompile, EvaluationFailed, Expression, OutOfBudget, Sizes, sizes_of
 from applecart.embedded.schema.checking import UNRELATED, old_items, same
 from applecart.embedded.schema.schema_node import BadPath, SchemaNode, follow, text_of
 
@@ -67,14 +67,14 @@ class Rule:
                 self.problem = f"cel expression {text}" if text.startswith("must evaluate") else text
             return None
 
-    def verdict(self, value: Any, old: Any, path: str, size: int, longest: int) -> Verdict:
+    def verdict(self, value: Any, old: Any, path: str, sizes: Sizes | None) -> Verdict:
         at = path or "<nil>"
         if self._expression is None:
             return Verdict(FieldError("Invalid", at, f"rule compile error: {self.problem}", self._type))
         if old is ABSENT and self._expression.uses_old and not self.has_optional_old:
             return PASSED
         try:
-            if self._expression.evaluate(value, old, size=size, longest=longest):
+            if self._expression.evaluate(value, old, sizes):
                 return PASSED
         except OutOfBudget:
             return Verdict(FieldError("Invalid", at, _BUDGET, self._type), is_last=True)
@@ -131,9 +131,9 @@ class Rules:
             return True
         before = ABSENT if old is UNRELATED or old is None else old
         rules = self._rules.get(node, ())
-        size, longest = size_of([value, before]) if rules else (0, 0)
+        sizes = sizes_of([value, before]) if rules else None
         for rule in rules:
-            error, is_forgivable, is_last = rule.verdict(value, before, path, size, longest)
+            error, is_forgivable, is_last = rule.verdict(value, before, path, sizes)
             if error is not None:
                 is_forgiven = is_forgivable and _is_unchanged(value, old, parent)
                 found.append(replace(error, is_forgiven=True) if is_forgiven else error)

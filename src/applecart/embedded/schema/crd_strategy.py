@@ -23,6 +23,7 @@ from applecart.embedded.schema.compiled import TOO_DEEP
 from applecart.embedded.schema.custom_kind import compiled_schemas
 from applecart.embedded.schema.extensions import MIXED_CASE
 from applecart.embedded.schema.versions import shared_parts, version_errors
+from applecart.embedded.tables.json_path import MAX_LENGTH
 
 Document = dict[str, Any]
 
@@ -277,6 +278,10 @@ def _limit_errors(spec: Document) -> Iterator[FieldError]:
     for index, version in enumerate(versions[:MOST_OF_A_DEFINITION]):
         path = f"spec.versions[{index}].additionalPrinterColumns"
         yield from _too_many(path, version.get("additionalPrinterColumns") or ())
+    columns = (column for version in versions for column in version.get("additionalPrinterColumns") or ())
+    if sum(len(column.get("jsonPath") or "") for column in columns) > MAX_LENGTH:
+        reason = f"the paths of all columns together may have {MAX_LENGTH} characters"
+        yield FieldError("Invalid", "spec.versions", reason, shows_value=False)
     yield from _too_many_names(names, "spec.names")
 
 

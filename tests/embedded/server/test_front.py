@@ -18,7 +18,7 @@ from aiohttp.http_writer import StreamWriter
 from applecart.clock import Clock
 from applecart.embedded.auth.user import ANONYMOUS, MASTERS, NODES, Attributes, User
 from applecart.embedded.refusals import Refusal, too_many_requests
-from applecart.embedded.server import front, watching
+from applecart.embedded.server import front, listing, representation, watching
 from applecart.embedded.server.front import Shares, _waits_for_nobody
 from applecart.embedded.server.server import EmbeddedServer
 from applecart.embedded.trust.control_plane_files import LOOPBACK
@@ -343,6 +343,39 @@ async def takes_large(caller: Caller) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while left_bytes > 0:
             left_bytes -= len(await caller.reader.read(1 << 16))
+
+
+@real_time
+async def test_a_list_is_in_flight_until_its_reader_has_all_of_it(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """150 lists whose readers stopped in the middle held 2.7 GB, and were counted only until they began."""
+    may_end, in_slices = asyncio.Event(), listing.in_slices
+
+    async def begins(*arguments: Any) -> AsyncIterator[bytes]:
+        async for piece in in_slices(*arguments):
+            yield piece
+            await may_end.wait()
+
+    monkeypatch.setattr(representation, "in_slices", begins)
+    assert (await server.running.transport().send(Request("POST", MAPS, body=msgspec.json.encode(LARGE)))).status == 201
+    async with AsyncExitStack() as callers:
+        one, two, third = [await callers.enter_async_context(Caller(server, "tenant")) for _ in range(3)]
+        for caller in (one, two):
+            caller.begin("GET", MAPS)
+            assert await caller.answer() == 200
+        assert await third.asks("GET", MAPS) == 429
+        two.writer.transport.abort()
+        async with asyncio.timeout(PATIENCE_S):
+            while server.front.in_flight.taken > 1:  # noqa: ASYNC110 (what arrives on a socket wakes nobody here)
+                await asyncio.sleep(0.01)
+        may_end.set()
+        await takes_large(one)
+        await one.reader.readuntil(b"\r\n0\r\n\r\n")
+        async with asyncio.timeout(PATIENCE_S):
+            while server.front.in_flight.taken > 0:  # noqa: ASYNC110 (as above)
+                await asyncio.sleep(0.01)
+        assert await third.asks("GET", f"{MAPS}?watch=1") == 200
 
 
 @real_time

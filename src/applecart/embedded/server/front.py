@@ -12,7 +12,7 @@ import ssl
 import weakref
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any, Self
 
 from aiohttp import web
@@ -37,7 +37,7 @@ from applecart.observe.logs import logger
 from applecart.observe.open_files import raise_limit
 
 MOST_CONNECTIONS = 2000  # 200 nodes with a few each, many times over
-MOST_IN_FLIGHT = 400  # requests that come to an end; the real server's default for reads
+MOST_IN_FLIGHT = 400  # requests that come to an end, until their readers have it; the real server's default for reads
 MOST_BODY_BYTES = 64 << 20  # of all bodies that were read and not answered yet
 LONGEST_URL_BYTES = 32 << 10  # long lists of labels are selected by
 LONGEST_HEADER_BYTES = 16 << 10  # a token is 1 or 2 kB
@@ -132,6 +132,10 @@ class Front:
         return max(connections.values(), key=len)[: max(1, self._most // 32)] if connections else ()
 
     async def _handle(self, raw: web.BaseRequest) -> web.StreamResponse:
+        with ExitStack() as in_flight:  # until all of the answer is sent
+            return await self._answer(raw, in_flight)
+
+    async def _answer(self, raw: web.BaseRequest, in_flight: ExitStack) -> web.StreamResponse:
         started = self._log.now()
         user = ANONYMOUS
         answer: Answer | StreamAnswer | OpenStream
@@ -144,7 +148,7 @@ class Front:
             if self._relay is not None and is_stream_request(raw):
                 answer = await self._relay.open(user, raw)
             else:
-                answer = await self._ask(raw, user)
+                answer = await self._ask(raw, user, in_flight)
         except Refusal as refusal:
             answer = refused(refusal)
         except Exception:  # outside of the API: who it is, what is upgraded
@@ -168,7 +172,7 @@ class Front:
             _log.exception("a remote command broke off in a way nobody foresaw", call=f"{raw.method} {raw.path}")
             raise
 
-    async def _ask(self, raw: web.BaseRequest, user: User) -> Answer | StreamAnswer:
+    async def _ask(self, raw: web.BaseRequest, user: User, in_flight: ExitStack) -> Answer | StreamAnswer:
         query: dict[str, str] = {}
         if raw.query_string:
             for name, value in raw.query.items():
@@ -190,12 +194,12 @@ class Front:
 
         if raw.body_exists:
             request.read_body = lambda: self._body(raw, count)
-        is_long = asked.verb == "watch" or asked.subresource == "log"
-        self.in_flight.take(payer, 0 if is_long else 1)
+        if asked.verb != "watch" and asked.subresource != "log":
+            self.in_flight.take(payer, 1)
+            in_flight.callback(self.in_flight.give, payer, 1)
         try:
             return await self._api.handle(request)
         finally:
-            self.in_flight.give(payer, 0 if is_long else 1)
             self.body_bytes.give(payer, taken_bytes)
 
     def _acting_as(self, user: User, raw: web.BaseRequest) -> User:

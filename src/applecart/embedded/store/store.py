@@ -8,6 +8,7 @@ writer would wait for ever.
 """
 
 import asyncio
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
@@ -26,6 +27,10 @@ WOKEN_AT_ONCE = 50  # watchers; each selects and sends for up to 0.6 ms before o
 TakeIn = Callable[[str, bytes], tuple[bytes, Traits]]  # an older value as it is served today, and its traits
 
 
+class _Past(Record, frozen=True, gc=True, weakref=True):
+    """An object as it was, for as long as somebody reads it."""
+
+
 class Store:
     """The committed view, the tip and the way to the log."""
 
@@ -33,6 +38,7 @@ class Store:
         self._log = log
         self._take_in = take_in
         self._tables: dict[str, Table] = {}
+        self.past: weakref.WeakValueDictionary[tuple[str, Key, int], _Past] = weakref.WeakValueDictionary()
         self._waiting: dict[int, asyncio.Future[None]] = {}
         self._listeners: dict[str, list[Callable[[Change], None]]] = {}
         self._failed_listeners: list[Callable[[StoreFailed], None]] = []
@@ -86,7 +92,7 @@ class Store:
             return self.table(label).records_at(revision, namespace, after)
         except Compacted:
             rows = await self._log.history(label, namespace, revision)
-        return [self._taken_in(label, key, rev, value) for key, rev, value in rows if after is None or key > after]
+        return [self._shared(label, key, rev, value) for key, rev, value in rows if after is None or key > after]
 
     # Writing
 
@@ -127,6 +133,17 @@ class Store:
     async def compact(self, revision: int) -> None:
         """Forget what was overwritten up to a revision. Watches that resume are served from the rings all the same."""
         await self._log.compact(revision)
+
+    def _shared(self, label: str, key: Key, revision: int, value: bytes) -> Record:
+        """What was read of the past, once in memory for all who hold it at the same time."""
+        now = self.table(label).get(key)
+        if now is not None and now.revision == revision:
+            return now
+        taken = self._taken_in(label, key, revision, value)
+        past = self.past.get((label, key, revision))
+        if past is None or (past.value, past.traits) != (taken.value, taken.traits):  # as it is served today
+            past = self.past[label, key, revision] = _Past(key, revision, taken.value, taken.traits)
+        return past
 
     def _taken_in(self, label: str, key: Key, revision: int, value: bytes) -> Record:
         try:

@@ -96,6 +96,8 @@ class Api:
             if self.core.registry.is_builtin_group(attributes.group):
                 raise no_such_resource()
             return not_found_page()
+        while kind is not None and kind.is_custom and (renewed := self.core.store.renewing.get(kind.storage.label)):
+            await renewed.wait()
         if self.core.worker is None or attributes.verb in OF_COLLECTIONS or attributes.subresource == "log":
             return await self._served(request, attributes)
         about: Record | None = None  # the object that the path names

@@ -24,6 +24,8 @@ from applecart.observe.logs import logger
 _log = logger(__name__)
 
 WOKEN_AT_ONCE = 50  # watchers; each selects and sends for up to 0.6 ms before others get a turn
+RENEWED_AT_ONCE = 250  # objects of a resource whose schema has changed: some 6 ms
+RENEWED_BYTES = 64 << 10  # likewise; large objects reach it first
 TakeIn = Callable[[str, bytes], tuple[bytes, Traits]]  # an older value as it is served today, and its traits
 
 
@@ -42,6 +44,7 @@ class Store:
         self._waiting: dict[int, asyncio.Future[None]] = {}
         self._listeners: dict[str, list[Callable[[Change], None]]] = {}
         self._failed_listeners: list[Callable[[StoreFailed], None]] = []
+        self.renewing: dict[str, asyncio.Event] = {}  # resources of which some objects are still as they were
         self.failure: StoreFailed | None = None
 
     def start(self) -> None:
@@ -113,10 +116,26 @@ class Store:
         return done
 
     def renew(self, label: str) -> None:
-        """Take a resource's objects in again: its schema or what its selectors may ask for has changed."""
-        table = self.table(label)
-        for record in table.records():
-            table.renew(self._taken_in(label, record.key, record.revision, record.value))
+        """Take a resource's objects in again: its schema or what its selectors may ask for has changed.
+
+        A few at a time, with a turn for everybody else between them. Whoever is to read or write them waits for `renewing`.
+        """
+        done = self.renewing[label] = asyncio.Event()
+        self._renew_some(label, [record.key for record in reversed(self.table(label).records())], done)
+
+    def _renew_some(self, label: str, left: list[Key], done: asyncio.Event) -> None:
+        table, count, size_bytes = self.table(label), 0, 0
+        while left and count < RENEWED_AT_ONCE and size_bytes < RENEWED_BYTES:
+            record = table.get(left.pop())  # as it is by now
+            if record is not None:
+                table.renew(self._taken_in(label, record.key, record.revision, record.value))
+                count, size_bytes = count + 1, size_bytes + record.size_bytes
+        if left:
+            self.soon(self._renew_some, label, left, done)
+            return
+        done.set()
+        if self.renewing.get(label) is done:  # nobody has begun anew meanwhile
+            del self.renewing[label]
 
     def settled(self, revision: int) -> "asyncio.Future[None] | None":
         """What to wait for before anybody may hear of a revision; None when it is durable."""
@@ -200,6 +219,9 @@ class Store:
         if self.failure:
             return
         self.failure = failure
+        renewing, self.renewing = self.renewing, {}
+        for renewed in renewing.values():
+            renewed.set()
         waiting, self._waiting = self._waiting, {}
         for done in waiting.values():
             if not done.done():

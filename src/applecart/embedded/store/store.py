@@ -26,6 +26,8 @@ _log = logger(__name__)
 WOKEN_AT_ONCE = 50  # watchers; each selects and sends for up to 0.6 ms before others get a turn
 RENEWED_AT_ONCE = 250  # objects of a resource whose schema has changed: some 6 ms
 RENEWED_BYTES = 64 << 10  # likewise; large objects reach it first
+PAST_AT_ONCE = 250  # objects read from the log, taken in before others get a turn
+PAST_BYTES = 1 << 20  # likewise; large objects reach it first
 TakeIn = Callable[[str, bytes], tuple[bytes, Traits]]  # an older value as it is served today, and its traits
 
 
@@ -41,6 +43,7 @@ class Store:
         self._take_in = take_in
         self._tables: dict[str, Table] = {}
         self.past: weakref.WeakValueDictionary[tuple[str, Key, int], _Past] = weakref.WeakValueDictionary()
+        self._reading_past = asyncio.Lock()  # nobody holds more than one copy of what is about to be shared
         self._waiting: dict[int, asyncio.Future[None]] = {}
         self._listeners: dict[str, list[Callable[[Change], None]]] = {}
         self._failed_listeners: list[Callable[[StoreFailed], None]] = []
@@ -94,8 +97,17 @@ class Store:
         try:
             return self.table(label).records_at(revision, namespace, after)
         except Compacted:
-            rows = await self._log.history(label, namespace, revision)
-        return [self._shared(label, key, rev, value) for key, rev, value in rows if after is None or key > after]
+            pass
+        found, size_bytes = [], 0
+        async with self._reading_past:
+            for key, at, value in await self._log.history(label, namespace, revision):
+                if after is None or key > after:
+                    found.append(self._shared(label, key, at, value))
+                    size_bytes += len(value)
+                    if not len(found) % PAST_AT_ONCE or size_bytes > PAST_BYTES:
+                        size_bytes = 0
+                        await asyncio.sleep(0)
+        return found
 
     # Writing
 

@@ -3,7 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from applecart.embedded.auth.roles import Rule
+from applecart.embedded.auth.roles import Rule, missing
 from applecart.embedded.auth.rule_index import RuleIndex
 
 VERBS, GROUPS, NAMES = ("get", "list", "*"), ("", "apps", "*"), ("a", "b", "")
@@ -41,3 +41,9 @@ def test_an_index_answers_what_each_of_its_rules_does(
 @given(RULES, st.sampled_from(("get", "put")), st.sampled_from(("/metrics", "/logs/a", "/")))
 def test_a_path_is_allowed_when_one_of_the_rules_allows_it(rules: tuple[Rule, ...], verb: str, path: str) -> None:
     assert RuleIndex(rules).allows_path(verb, path) is any(rule.allows_path(verb, path) for rule in rules)
+
+
+@given(RULES, st.builds(Rule, some(VERBS), some(GROUPS), some(RESOURCES), some(NAMES), some(PATHS)))
+@example((Rule(("get",), ("",), ("*/log",)),), Rule(("get",), ("",), ("pods/log", "pods/", "pods")))
+def test_what_an_index_lacks_all_of_its_rules_lack(rules: tuple[Rule, ...], wanted: Rule) -> None:
+    assert missing([RuleIndex(rules)], [wanted]) == missing(rules, [wanted])

@@ -82,7 +82,7 @@ def _refuse_binding(
 
 def _lacks(user: User, rbac: Rbac, namespace: str, wanted: Sequence[Rule]) -> str | None:
     """Which of the wanted rights the user does not hold, as a sentence."""
-    held, problems = rbac.rules_for(user, namespace)
+    held, problems = rbac.roles_for(user, namespace)
     try:
         lacking = missing(held, wanted)
     except TooManyRules:

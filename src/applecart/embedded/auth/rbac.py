@@ -158,10 +158,14 @@ class Rbac:
 
     def rules_for(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
         """All rules that hold for a user in a namespace ("" for cluster-wide ones alone), and what could not be resolved."""
+        roles, problems = self.roles_for(user, namespace)
+        return [rule for role in roles for rule in role.rules], problems
+
+    def roles_for(self, user: User, namespace: str) -> tuple[list[RuleIndex], list[str]]:
+        """The roles of those rules."""
         self._reload()
         grants, problems = self._grants(self._known_of(user), user, namespace)
-        roles = {id(grant.role): grant.role for grant in grants}
-        return [rule for role in roles.values() for rule in role.rules], problems
+        return list({id(grant.role): grant.role for grant in grants}.values()), problems
 
     def rules_of_reference(self, reference: Document, namespace: str) -> tuple[Rule, ...] | None:
         """The rules of the role that a binding in this namespace refers to; None when there is no such role."""

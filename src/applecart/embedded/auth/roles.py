@@ -7,6 +7,7 @@ Pure: knows no bindings and no users.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -52,6 +53,22 @@ class Rule(msgspec.Struct, frozen=True):
     def allows_path(self, verb: str, path: str) -> bool:
         return (ALL in self.verbs or verb in self.verbs) and any(_path_covers(one, path) for one in self.paths)
 
+    def covers(self, single: "Rule") -> bool:
+        """Of a rule of one verb, resource and name, or path."""
+        if ALL not in self.verbs and single.verbs[0] not in self.verbs:
+            return False
+        if single.paths:
+            return any(_path_covers(one, single.paths[0]) for one in self.paths) and not self.names
+        if ALL not in self.groups and single.groups[0] not in self.groups:
+            return False
+        if self.names and (not single.names or single.names[0] not in self.names):
+            return False
+        resource = single.resources[0]
+        if ALL in self.resources or resource in self.resources:
+            return True
+        _, slash, subresource = resource.partition("/")
+        return bool(slash) and f"*/{subresource}" in self.resources
+
     def document(self) -> Document:
         members = {
             "apiGroups": self.groups,
@@ -89,7 +106,12 @@ def rules_of(role: Document) -> tuple[Rule, ...]:
     return tuple(read_rule(one) for one in mappings(role.get("rules")))
 
 
-def missing(held: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
+class Covering(Protocol):
+    def covers(self, single: Rule) -> bool:
+        """Whether a rule of one verb, resource and name, or path, is a part of it."""
+
+
+def missing(held: Sequence[Covering], wanted: Iterable[Rule]) -> list[Rule]:
     """Which parts of the wanted rules are not covered, one verb, resource and name each.
 
     Raises TooManyRules instead of comparing for minutes.
@@ -99,7 +121,7 @@ def missing(held: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
         if count >= MOST_SINGLE_RULES:
             raise TooManyRules
         spend(1 + len(held))  # a role of 300 bytes multiplies to as many
-        if not any(_covers(one, single) for one in held):
+        if not any(one.covers(single) for one in held):
             lacking.append(single)
     return lacking
 
@@ -126,22 +148,6 @@ def _single_rules(rules: Iterable[Rule]) -> Iterator[Rule]:
         for path in rule.paths:
             for verb in rule.verbs:
                 yield Rule((verb,), paths=(path,))
-
-
-def _covers(held: Rule, single: Rule) -> bool:
-    if ALL not in held.verbs and single.verbs[0] not in held.verbs:
-        return False
-    if single.paths:
-        return any(_path_covers(one, single.paths[0]) for one in held.paths) and not held.names
-    if ALL not in held.groups and single.groups[0] not in held.groups:
-        return False
-    if held.names and (not single.names or single.names[0] not in held.names):
-        return False
-    resource = single.resources[0]
-    if ALL in held.resources or resource in held.resources:
-        return True
-    _, slash, subresource = resource.partition("/")
-    return bool(slash) and f"*/{subresource}" in held.resources
 
 
 def _path_covers(pattern: str, path: str) -> bool:

@@ -1,12 +1,14 @@
 """The rules of one role, made to be asked: which of them are about this verb, group and resource.
 
 Made once per change of a role. A set of rules is an int with a bit for each of them, and every word of the role has the set of
-the rules that say it: a question is a few look-ups, however many rules there are. Answers what `Rule.is_about` does.
+the rules that say it: a question is a few look-ups, however many rules there are. Answers what `Rule.is_about` and
+`Rule.covers` do.
 """
 
 from collections.abc import Iterable
 
 from applecart.embedded.auth.roles import ALL, Rule
+from applecart.embedded.schema.budget import spend
 
 
 class RuleIndex:
@@ -39,6 +41,17 @@ class RuleIndex:
             return found & _either(self._resources, ALL, resource)
         exact, of_all = f"{resource}/{subresource}", f"{ALL}/{subresource}"
         return found & (_either(self._resources, ALL, exact) | self._resources.get(of_all, 0))
+
+    def covers(self, single: Rule) -> bool:
+        if single.paths:
+            spend(len(self._on_paths))
+            return any(rule.covers(single) for rule in self._on_paths)
+        [verb], [group], [resource] = single.verbs, single.groups, single.resources
+        named = self.unnamed | (self.names.get(single.names[0], 0) if single.names else 0)
+        found = named & _either(self._verbs, ALL, verb) & _either(self._groups, ALL, group)
+        _, slash, subresource = resource.partition("/")
+        of_all = self._resources.get(f"{ALL}/{subresource}", 0) if slash else 0
+        return bool(found & (_either(self._resources, ALL, resource) | of_all))
 
     def allows_path(self, verb: str, path: str) -> bool:
         return any(rule.allows_path(verb, path) for rule in self._on_paths)

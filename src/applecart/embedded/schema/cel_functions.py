@@ -5,9 +5,12 @@ Python, so a quantity, URL, address or version is a map with a `kind`. Two of th
 each map holds a canonical form. A function that has no answer raises ValueError, which becomes the rule's error.
 """
 
+import ctypes
 import ipaddress
 import re
+import threading
 from collections.abc import Callable
+from importlib.metadata import version
 from itertools import islice, pairwise
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -34,8 +37,6 @@ STANDARD_EXTENSIONS = (
 )
 
 __all__ = ["STANDARD_EXTENSIONS", "cel"]
-
-
 _Type = cel.Type
 _ANY, _TEXT, _INT, _BOOL, _FLOAT = _Type.DYN, _Type.STRING, _Type.INT, _Type.BOOL, _Type.DOUBLE
 _LIST, _TAGGED = _Type.List(_Type.DYN), _Type.Map(_Type.STRING, _Type.DYN)
@@ -44,6 +45,11 @@ LARGEST_INT = 2**63 - 1
 # What the library does in ways that can take seconds, and we do instead: patterns are compiled once, and a search is paid for
 # before it begins. No rule can say these names, and they are as long (`cel.py`).
 OURS = {name: b"@" + name[1:] for name in (b"matches", b"contains", b"indexOf", b"lastIndexOf", b"replace", b"split")}
+IN_PYTHON: set[str] = set()  # names of all functions that are here
+LEAKING_VERSION = "0.1.3"  # of the library; in another one one reference too many or too few would end the process
+_release = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_DecRef", ctypes.pythonapi))
+_retain = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_IncRef", ctypes.pythonapi))
+_answered = threading.local()
 CHARACTERS_PER_STEP = 1_000  # of a text, times those that are looked for in it: what the real server's costs come to
 _VERSION = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-((?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)(?:\.(?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*))*))?"
@@ -61,7 +67,8 @@ def kubernetes_functions() -> list[cel.FunctionDecl]:
     ) -> None:
         known = overloads.setdefault(name, [])
         identity = f"kubernetes_{name.replace('.', '_')}_{len(known)}"
-        known.append(cel.Overload(identity, answer, parameters, is_member, implementation))
+        known.append(cel.Overload(identity, answer, parameters, is_member, _released(implementation, len(parameters))))
+        IN_PYTHON.add(name)
 
     def method(name: str, answer: cel.Type, parameters: list[cel.Type], implementation: Callable[..., Any]) -> None:
         add(name, answer, parameters, implementation, is_member=True)
@@ -74,6 +81,38 @@ def kubernetes_functions() -> list[cel.FunctionDecl]:
     method("isLessThan", _BOOL, [_TAGGED, _TAGGED], lambda one, other: _compare(one, other) < 0)
     method("compareTo", _INT, [_TAGGED, _TAGGED], lambda one, other: _compare(one, other))
     return [cel.FunctionDecl(name, known) for name, known in overloads.items()]
+
+
+def _released(implementation: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """The function, without what the library does wrong: it releases neither the tuple of arguments nor the answer, and puts
+    None into the tuple without a reference of its own. Only ctypes hands over the tuple itself; what it calls does nothing."""
+    if version("cel-expr-python") != LEAKING_VERSION:
+        return implementation
+
+    def call(_: int, __: Any, arguments: tuple[Any, ...]) -> Any:
+        before = _answered.__dict__.pop("answer", _answered)
+        if before is not _answered:  # by now it is a value of the library's own
+            _release(id(before))
+        for _ in range(_nones(arguments)):
+            _retain(id(None))
+        _release(id(arguments))
+        answer = implementation(*arguments)
+        _answered.answer = answer  # and nothing is called before the library has it: whatever is called may raise
+        return answer
+
+    library_calls: Any = ctypes.PYFUNCTYPE(ctypes.c_int, *[ctypes.py_object] * count)(("Py_IsInitialized", ctypes.pythonapi))
+    library_calls.errcheck = call
+    return library_calls  # type: ignore[no-any-return]
+
+
+def _nones(arguments: tuple[Any, ...]) -> int:
+    nones, waiting = 0, list(arguments)
+    while waiting:
+        one = waiting.pop()
+        nones += one is None
+        if type(one) is dict or type(one) is list:
+            waiting.extend(one.values() if type(one) is dict else one)
+    return nones
 
 
 def _add_lists(add: Callable[..., None], method: Callable[..., None]) -> None:

@@ -353,6 +353,32 @@ def test_rules_of_usual_objects_stay_on_the_loop(text: str) -> None:
         assert expression(text, LISTS).evaluate(usual, usual) is True
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1].indexOf(optional.of(1)) == 0",
+        "[1].indexOf(dyn(self.?a)) == 0",
+        "[1].indexOf(true ? self.?a : self.a) == 0",
+        "[1].indexOf(optional.none().orValue(self.?a)) == 0",
+        "[1].indexOf(optional.none().or(optional.of(self.?a)).value()) == 0",
+        "[optional.of(1)].sum() == 0",
+        "[1].map(x, self.?a).isSorted()",
+        "cel.bind(v, self.?a, {'a': v}.isLessThan({'b': 1}))",
+        "oldSelf.isLessThan(self)",
+    ],
+)
+def test_an_optional_value_is_handed_to_no_function_of_ours(text: str) -> None:
+    """The library hands over nothing at all in its place, and the process ended there."""
+    with pytest.raises(DoesNotCompile):
+        expression(text, properties(a=ANYTHING), optional=True)
+
+
+def test_an_optional_value_may_be_unwrapped_beside_our_functions() -> None:
+    text = "[?self.?a, 1].indexOf(self.?a.or(optional.of(2)).orValue(3)) == 0 && {?'a': self.?a}.size() == 1"
+    assert expression(f"{text} && self.?a.optMap(v, v + 1).value() == 6", properties(a=ANYTHING)).evaluate({"a": 5}) is True
+    assert expression("[self.?a, self.?b].filter(x, x.hasValue()) != []", properties(a=INT, b=INT)).evaluate({"a": 5}) is True
+
+
 def test_a_field_may_be_called_as_a_function_is() -> None:
     """The name of a field was taken for that of a function that is ours, and never found."""
     rule = expression("[self.split, self.matches].exists(x, x.matches(self.split))", properties(split=TEXT, matches=TEXT))

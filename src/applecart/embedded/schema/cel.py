@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from applecart.embedded.schema.budget import OF_AN_OBJECT, OverBudget, is_spent, spend
-from applecart.embedded.schema.cel_functions import OURS, STANDARD_EXTENSIONS, cel, kubernetes_functions
+from applecart.embedded.schema.cel_functions import IN_PYTHON, OURS, STANDARD_EXTENSIONS, cel, kubernetes_functions
 from applecart.embedded.schema.cel_syntax import MOST_LOOPS, TEMPORAL, Facts, escaped, facts_of
 from applecart.embedded.schema.schema_node import SchemaNode
 
@@ -125,6 +125,8 @@ def _compile(text: str, node: SchemaNode, head: str, *, is_root: bool) -> tuple[
     for name in facts.functions:
         if ours := OURS.get(bytes(name)):
             name[:] = ours
+    if facts.hides_optional and any(bytes(name).decode() in IN_PYTHON for name in facts.functions):
+        raise DoesNotCompile("compilation failed: this server cannot hand optional values to functions that Kubernetes adds")
     if message != serialized:
         program = _environment(cel_type(node)).deserialize(bytes(message))
     return program, facts

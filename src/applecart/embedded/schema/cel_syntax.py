@@ -8,7 +8,6 @@ through the schema, so that a rule with a misspelt field is refused when a defin
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
-from itertools import chain
 from math import log2
 from typing import Any
 
@@ -34,10 +33,11 @@ _COMPARING = frozenset({"_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in"})
 # However large their arguments are: these look at none of it. Whatever else is called walks all it is given.
 _CONSTANT = frozenset(
     (
-        *("_&&_", "_||_", "!_", "_?:_", "@not_strictly_false", "_[_]", "_[?_]", "_?._", "_-_", "_*_", "_/_", "_%_", "-_"),
+        *("_&&_", "_||_", "!_", "_?_:_", "@not_strictly_false", "_[_]", "_[?_]", "_?._", "_-_", "_*_", "_/_", "_%_", "-_"),
         *("dyn", "type", "optional.of", "optional.none", "optional.ofNonZeroValue", "hasValue", "value", "or", "orValue"),
     )
 )
+_OPTIONAL = frozenset(("hasValue", "value", "or", "orValue", "_?._", "_[?_]", "_[_]", "_==_", "_!=_", "@in", "_?_:_"))
 MOST_ROUNDS = 10_000  # the library's own bound, of all loops together
 MOST_LOOPS = 4  # whatever loops deeper costs as much
 VISITED_PER_STEP = 20  # parts of an expression
@@ -89,6 +89,7 @@ class Facts:
     makes_lists: bool = False  # of characters: loops over them have more rounds than the data has values
     problems: list[tuple[int, str]] = field(default_factory=list)  # offset in the text, sentence
     functions: list[memoryview] = field(default_factory=list)  # where the names of those that are called stand in the message
+    hides_optional: bool = False  # in a list or map, or as a value of any type
     has_unread_time: bool = False  # a timestamp or duration reached in a way that leaves it a text
 
     def growth(self, size: int, characters: int) -> int:
@@ -170,15 +171,18 @@ class _Walk:
                 elements = [_message(element) for inner, element in _message(content) if inner == 1]
                 self.facts.copies += max(sum(not _last(element, 3) for element in elements) - 1, 0)
                 self.facts.longest_written = max(self.facts.longest_written, len(elements))
-                for element in elements:
-                    self.visit(element, scope, loops)
+                unwrapped = bytes(_last(_message(content), 2))  # `[?x]`
+                for place, element in enumerate(elements):
+                    known = self.visit(element, scope, loops)
+                    self.facts.hides_optional |= self._kind(element, known) == "optional" and place not in unwrapped
             elif number == 8:
                 entries = [_message(entry) for inner, entry in _message(content) if inner == 2]
                 self.facts.copies += max(len(entries) - 1, 0)
                 self.facts.longest_written = max(self.facts.longest_written, len(entries))
-                for place, value in chain.from_iterable(entries):
-                    if place in (3, 4):
-                        self.visit(_message(value), scope, loops)
+                for entry in entries:
+                    for value in (_message(part) for place, part in entry if place in (3, 4)):
+                        known = self.visit(value, scope, loops)
+                        self.facts.hides_optional |= self._kind(value, known) == "optional" and not _last(entry, 5, 0)
             elif number == 9:
                 node = self._comprehension(_message(content), scope, loops)
         self.facts.has_unread_time |= not is_compared and _is_temporal(node)
@@ -244,6 +248,9 @@ class _Walk:
         return None
 
     def _count(self, function: str, kinds: list[str], around: Work) -> None:
+        if "optional" in kinds:
+            is_mixed = (function == "_?_:_" and kinds[1] != kinds[2]) or (function == "orValue" and kinds[1] == "optional")
+            self.facts.hides_optional |= is_mixed or function not in _OPTIONAL
         self.facts.makes_lists |= function in ("split", "findAll")
         is_text = "text" in kinds
         if function == "_+_" and "scalar" not in kinds:
@@ -266,6 +273,8 @@ class _Walk:
         for number, content in self._types.get(_last(expression, 2, 0), ()):
             if number in (2, 11) or (number in (3, 4) and content < 5) or (number == 5 and content > 1):
                 return "scalar"
+            if number == 14:
+                return "optional"
             if number in (3, 6):
                 return "text" if number == 3 else "list"
         return "large" if node is None or "oldSelf" in self.facts.names else _KINDS.get(node.type, "large")

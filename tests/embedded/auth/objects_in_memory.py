@@ -74,13 +74,6 @@ class ObjectsInMemory:
             if namespace in (None, of):
                 yield msgspec.json.decode(content)
 
-    def field(self, label: str, name: str) -> Iterator[tuple[Key, str]]:
-        for document in self.each(label):
-            value: Any = document
-            for member in name.split("."):
-                value = (value or {}).get(member)
-            yield Key(document["metadata"].get("namespace", ""), document["metadata"]["name"]), value or ""
-
     def changed_at(self, label: str) -> int:
         return self._changed_at.get(label, 0)
 

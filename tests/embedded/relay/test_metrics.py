@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,7 +31,8 @@ from applecart.embedded.relay.metrics import (
     read_summary,
 )
 from applecart.embedded.server.core import Core
-from applecart.embedded.store.record import Record
+from applecart.embedded.store.record import NOTHING, Record, Traits
+from applecart.embedded.store.table import NODE_FIELD, Table
 from applecart.kube.transport import Request
 from tests.embedded.auth.objects_in_memory import ObjectsInMemory
 from tests.embedded.relay.stage import OurStage, our_stage
@@ -151,7 +153,15 @@ def summary_of(*pods: str) -> bytes:
 
 
 def scrapes_of(clock: Clock, agents: AgentsInMemory, *documents: dict[str, Any]) -> Scrapes:
-    core = SimpleNamespace(reader=ObjectsInMemory(*documents), clock=clock)
+    tables = {"pods": Table("pods", 0)}
+    for document in documents:
+        if document["kind"] == "Pod":
+            key = Key(document["metadata"]["namespace"], document["metadata"]["name"])
+            traits = Traits("", NOTHING, {NODE_FIELD: document["spec"].get("nodeName", "")})
+            tables["pods"].load(Record(key, 1, msgspec.json.encode(document), traits))
+    tables["pods"].sort()
+    store = SimpleNamespace(table=tables.__getitem__)
+    core = SimpleNamespace(reader=ObjectsInMemory(*documents), clock=clock, store=store)
     return Scrapes(cast(Core, core), cast(HttpAgents, agents))
 
 

@@ -209,9 +209,9 @@ class Scrapes:
 
     def _bound(self) -> dict[str, list[Key]]:
         found: dict[str, list[Key]] = {}
-        for pod, node in self._core.reader.field("pods", NODE_FIELD):
-            if node:
-                found.setdefault(node, []).append(pod)
+        for pod in self._core.store.table("pods").records():
+            if node := pod.traits.fields.get(NODE_FIELD):
+                found.setdefault(node, []).append(pod.key)
         return found
 
 

@@ -9,7 +9,7 @@ writer would wait for ever.
 
 import asyncio
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -251,9 +251,6 @@ class Reader(Protocol):
     def each(self, label: str, namespace: str | None = None) -> Iterator[dict[str, Any]]:
         """All objects of a resource, of one namespace when it is named."""
 
-    def field(self, label: str, name: str) -> Iterable[tuple[Key, str]]:
-        """What field selectors see of all objects of a resource, without parsing them."""
-
     def changed_at(self, label: str) -> int:
         """The revision of the newest change of a resource: what was derived from it is good until this moves."""
 
@@ -273,9 +270,6 @@ class StoreReader:
 
     def each(self, label: str, namespace: str | None = None) -> Iterator[dict[str, Any]]:
         return (record.document() for record in self._store.table(label).records(namespace))
-
-    def field(self, label: str, name: str) -> Iterable[tuple[Key, str]]:
-        return ((record.key, record.traits.fields.get(name, "")) for record in self._store.table(label).records())
 
     def changed_at(self, label: str) -> int:
         return self._store.table(label).changed_at

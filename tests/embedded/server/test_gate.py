@@ -626,6 +626,7 @@ def test_only_the_gate_writes_to_the_store() -> None:
         ("server/gate.py", "admitted.write"),
         ("server/front.py", "self._log.write"),
         ("server/front.py", "response.write"),
+        ("server/front.py", "writer.write"),
         ("server/request_log.py", "out.write"),
         ("trust/private_file.py", "file.write"),
     }

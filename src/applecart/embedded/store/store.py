@@ -10,6 +10,7 @@ writer would wait for ever.
 import asyncio
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 import msgspec
@@ -26,8 +27,6 @@ _log = logger(__name__)
 WOKEN_AT_ONCE = 50  # watchers; each selects and sends for up to 0.6 ms before others get a turn
 RENEWED_AT_ONCE = 250  # objects of a resource whose schema has changed: some 6 ms
 RENEWED_BYTES = 64 << 10  # likewise; large objects reach it first
-PAST_AT_ONCE = 250  # objects read from the log, taken in before others get a turn
-PAST_BYTES = 1 << 20  # likewise; large objects reach it first
 TakeIn = Callable[[str, bytes], tuple[bytes, Traits]]  # an older value as it is served today, and its traits
 
 
@@ -94,17 +93,14 @@ class Store:
         """The objects of a resource as they were at a revision. Raises Compacted."""
         if revision < self._log.compacted:
             raise Compacted
-        try:
+        with suppress(Compacted):
             return self.table(label).records_at(revision, namespace, after)
-        except Compacted:
-            pass
         found, size_bytes = [], 0
         async with self._reading_past:
             for key, at, value in await self._log.history(label, namespace, revision):
                 if after is None or key > after:
                     found.append(self._shared(label, key, at, value))
-                    size_bytes += len(value)
-                    if not len(found) % PAST_AT_ONCE or size_bytes > PAST_BYTES:
+                    if (size_bytes := size_bytes + len(value)) > RENEWED_BYTES:
                         size_bytes = 0
                         await asyncio.sleep(0)
         return found
@@ -167,14 +163,10 @@ class Store:
 
     def _shared(self, label: str, key: Key, revision: int, value: bytes) -> Record:
         """What was read of the past, once in memory for all who hold it at the same time."""
-        now = self.table(label).get(key)
-        if now is not None and now.revision == revision:
-            return now
         taken = self._taken_in(label, key, revision, value)
-        past = self.past.get((label, key, revision))
-        if past is None or (past.value, past.traits) != (taken.value, taken.traits):  # as it is served today
-            past = self.past[label, key, revision] = _Past(key, revision, taken.value, taken.traits)
-        return past
+        past = _Past(key, revision, taken.value, taken.traits)
+        shared = self.past.setdefault((label, key, revision), past)
+        return shared if shared == past else past  # its kind may be served in another way by now
 
     def _taken_in(self, label: str, key: Key, revision: int, value: bytes) -> Record:
         try:

@@ -119,6 +119,7 @@ def test_functions_answer_as_documented(text: str) -> None:
         "url('/x').family() == 4",
         "[9223372036854775807, 1].sum() == 1",
         "[1, 'a'].isSorted()",
+        "[[1], [2]].sum() == [1, 2]",
         "self.find('(') == ''",
         "self.indexOf('n', 9) == 0",
         "self.lastIndexOf('n', -1) == 0",

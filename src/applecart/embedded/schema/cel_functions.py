@@ -9,7 +9,7 @@ import ctypes
 import ipaddress
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from itertools import islice, pairwise
 from typing import Any
@@ -50,6 +50,7 @@ LEAKING_VERSION = "0.1.3"  # of the library; in another one one reference too ma
 _release = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_DecRef", ctypes.pythonapi))
 _retain = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_IncRef", ctypes.pythonapi))
 _answered = threading.local()
+COMPARED_PER_STEP = 20  # values of lists
 CHARACTERS_PER_STEP = 1_000  # of a text, times those that are looked for in it: what the real server's costs come to
 _VERSION = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-((?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)(?:\.(?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*))*))?"
@@ -123,13 +124,13 @@ def _add_lists(add: Callable[..., None], method: Callable[..., None]) -> None:
     for first, last in (("indexOf", "lastIndexOf"), (_ours("indexOf"), _ours("lastIndexOf"))):
         method(first, _INT, [_LIST, _ANY], lambda values, wanted: _index(values, wanted, range(len(values))))
         method(last, _INT, [_LIST, _ANY], lambda values, wanted: _index(values, wanted, range(len(values) - 1, -1, -1)))
-    add("sets.contains", _BOOL, [_LIST, _LIST], lambda one, other: all(value in one for value in other))
-    add("sets.intersects", _BOOL, [_LIST, _LIST], lambda one, other: any(value in one for value in other))
+    add("sets.contains", _BOOL, [_LIST, _LIST], lambda one, other: all(_each_found(other, one)))
+    add("sets.intersects", _BOOL, [_LIST, _LIST], lambda one, other: any(_each_found(other, one)))
     add(
         "sets.equivalent",
         _BOOL,
         [_LIST, _LIST],
-        lambda one, other: all(v in other for v in one) and all(v in one for v in other),
+        lambda one, other: all(_each_found(one, other)) and all(_each_found(other, one)),
     )
     for is_member in (True, False):
         add(
@@ -222,7 +223,14 @@ def _part(value: Tagged, kind: str, name: str) -> Any:
     return value[name]
 
 
+def _each_found(values: list[Any], within: list[Any]) -> Iterator[bool]:
+    spend(len(values) * len(within) // COMPARED_PER_STEP)
+    return (value in within for value in values)
+
+
 def _sum(values: list[Any]) -> Any:
+    if values and type(values[0]) is list:  # which Python would join
+        raise ValueError("no such overload")
     total = sum(values[1:], start=values[0]) if values else 0
     if type(total) is int and abs(total) > LARGEST_INT:
         raise ValueError("integer overflow")

@@ -1,5 +1,7 @@
 """The compiled schema as a whole: the order of a write, the shape it gives, and that no document can break it."""
 
+import sys
+from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
 from typing import Any
@@ -10,8 +12,10 @@ from hypothesis import strategies as st
 
 from applecart.embedded.field_errors import FieldError
 from applecart.embedded.schema import compiled
+from applecart.embedded.schema.budget import TooMuchForTheLoop, on_the_loop
 from applecart.embedded.schema.checking import schema_errors
 from applecart.embedded.schema.compiled import NOT_CHECKED, TOO_COSTLY, CompiledSchema, shape_of_schema
+from applecart.embedded.schema.schema_keywords import keyword_errors
 from applecart.embedded.schema.schema_node import SchemaNode
 from applecart.embedded.shape import UNTYPED
 from tests.embedded.schema.judged import refusal_of
@@ -289,3 +293,17 @@ def test_metadata_of_roots_and_embedded_resources_is_that_of_every_object() -> N
         assert metadata.child("finalizers").list_type == "set"
         assert metadata.child("ownerReferences").list_keys == ("uid",)
     assert SPEC.child("pod").child("spec").sort == "map"
+
+
+RULED = {"type": "object", "x-kubernetes-validations": [{"rule": "true"}]}
+
+
+@pytest.mark.parametrize("asks", [lambda: CompiledSchema(RULED), lambda: keyword_errors(RULED, "", compiles_rules=True)])
+def test_the_library_of_rules_is_not_imported_on_the_loop(asks: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """247 ms, in which nobody else was served."""
+    asks()
+    with on_the_loop():
+        asks()
+    monkeypatch.delitem(sys.modules, "applecart.embedded.schema.cel_rules")
+    with on_the_loop(), pytest.raises(TooMuchForTheLoop):
+        asks()

@@ -5,6 +5,7 @@ whoever works says before how much it will be; a step is about a microsecond at 
 what was installed is served. On the event loop there is less time; what needs more is done again where there is.
 """
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -52,6 +53,14 @@ class on_the_loop:  # a context manager of each request, cheaper than one made o
 def nothing_is_done_again() -> None:
     """From now on: what is to be stored would be stored twice. The rest is done here, however much it is."""
     _left_here.set(None)
+
+
+def leave_the_loop_for(module: str, name: str) -> None:
+    """Before what takes long once, however small the request is: an import that has not come as far as this name."""
+    here = _left_here.get()
+    if here is not None and not hasattr(sys.modules.get(module), name):
+        here[0] = -1
+        raise TooMuchForTheLoop
 
 
 def spend(steps: int) -> None:

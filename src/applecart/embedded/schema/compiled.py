@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from applecart.embedded.field_errors import FieldError
 from applecart.embedded.refusals import bad_request
-from applecart.embedded.schema.budget import OF_AN_OBJECT, OverBudget, budget
+from applecart.embedded.schema.budget import OF_AN_OBJECT, OverBudget, budget, leave_the_loop_for
 from applecart.embedded.schema.checking import UNRELATED, schema_errors
 from applecart.embedded.schema.extensions import duplicate_errors, embedded_errors, prune_metadata
 from applecart.embedded.schema.normalizing import fill_defaults, prune
@@ -108,6 +108,7 @@ def _bounded() -> Iterator[list[FieldError]]:
 def rules_of(root: SchemaNode) -> "Rules | None":
     if not root.has_rules:
         return None
+    leave_the_loop_for("applecart.embedded.schema.cel_rules", "Rules")
     from applecart.embedded.schema.cel_rules import Rules
 
     return Rules(root)

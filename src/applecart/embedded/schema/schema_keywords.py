@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, not_supported, required
+from applecart.embedded.schema.budget import leave_the_loop_for
 from applecart.embedded.schema.checking import same, schema_errors
 from applecart.embedded.schema.compiled import rules_of
 from applecart.embedded.schema.extensions import embedded_errors
@@ -208,6 +209,7 @@ def _of_rule(entry: dict[str, Any], node: SchemaNode, path: str) -> Iterator[Fie
 
 
 def _of_compiled(rules: list[dict[str, Any]], node: SchemaNode, place: _Place) -> Iterator[FieldError]:
+    leave_the_loop_for("applecart.embedded.schema.cel_rules", "Rule")
     from applecart.embedded.schema.cel_rules import Rule  # imports a large library
 
     for index, entry in enumerate(rules):

@@ -243,7 +243,7 @@ def test_a_search_is_paid_for_before_it_begins(text: str) -> None:
 
 @pytest.mark.parametrize("function", ["contains", "intersects", "equivalent"])
 def test_sets_are_paid_for_before_they_are_compared(function: str) -> None:
-    """Each value of one is looked for in the other: of 20,000 values each that is 4 s on the loop."""
+    """Each value of one is looked for in the other: of 20,000 values each that is a second on the loop."""
     rule = expression(f"sets.{function}(self.a, self.b) || true", properties(a=ANYTHING, b=ANYTHING))
     with budget(OF_THE_LOOP):
         assert rule.evaluate({"a": list(range(100)), "b": list(range(100))}) is True

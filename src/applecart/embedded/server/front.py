@@ -12,7 +12,7 @@ import ssl
 import weakref
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from typing import Any, Self
 
 from aiohttp import web
@@ -132,10 +132,14 @@ class Front:
         return max(connections.values(), key=len)[: max(1, self._most // 32)] if connections else ()
 
     async def _handle(self, raw: web.BaseRequest) -> web.StreamResponse:
-        with ExitStack() as in_flight:  # until all of the answer is sent
+        in_flight: list[User] = []  # whose request counts until all of its answer is sent
+        try:
             return await self._answer(raw, in_flight)
+        finally:
+            for payer in in_flight:
+                self.in_flight.give(payer, 1)
 
-    async def _answer(self, raw: web.BaseRequest, in_flight: ExitStack) -> web.StreamResponse:
+    async def _answer(self, raw: web.BaseRequest, in_flight: list[User]) -> web.StreamResponse:
         started = self._log.now()
         user = ANONYMOUS
         answer: Answer | StreamAnswer | OpenStream
@@ -172,7 +176,7 @@ class Front:
             _log.exception("a remote command broke off in a way nobody foresaw", call=f"{raw.method} {raw.path}")
             raise
 
-    async def _ask(self, raw: web.BaseRequest, user: User, in_flight: ExitStack) -> Answer | StreamAnswer:
+    async def _ask(self, raw: web.BaseRequest, user: User, in_flight: list[User]) -> Answer | StreamAnswer:
         query: dict[str, str] = {}
         if raw.query_string:
             for name, value in raw.query.items():
@@ -196,7 +200,7 @@ class Front:
             request.read_body = lambda: self._body(raw, count)
         if asked.verb != "watch" and asked.subresource != "log":
             self.in_flight.take(payer, 1)
-            in_flight.callback(self.in_flight.give, payer, 1)
+            in_flight.append(payer)
         try:
             return await self._api.handle(request)
         finally:

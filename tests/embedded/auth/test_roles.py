@@ -19,6 +19,7 @@ from applecart.embedded.auth.roles import (
     rules_of,
     selects,
 )
+from applecart.embedded.auth.rule_index import RuleIndex
 from applecart.embedded.auth.untyped import Document
 from tests.embedded.auth.objects_in_memory import role, rule
 
@@ -74,9 +75,9 @@ def test_a_path_is_exact_or_a_prefix_before_a_final_star(pattern: str, path: str
 
 
 def test_rules_lack_exactly_what_is_not_held() -> None:
-    held = [read_rule(rule("get list", "core", "pods")), read_rule(rule("*", "apps", "*"))]
+    held = (read_rule(rule("get list", "core", "pods")), read_rule(rule("*", "apps", "*")))
     wanted = [read_rule(rule("get delete", "core", "pods secrets")), read_rule(rule("patch", "apps", "deployments/scale"))]
-    assert [str(one) for one in compacted(missing(held, wanted))] == [
+    assert [str(one) for one in compacted(missing([RuleIndex(held)], wanted))] == [
         '{APIGroups:[""], Resources:["pods"], Verbs:["delete"]}',
         '{APIGroups:[""], Resources:["secrets"], Verbs:["get" "delete"]}',
     ]
@@ -99,17 +100,17 @@ def test_rules_lack_exactly_what_is_not_held() -> None:
 def test_covering_is_judged_per_verb_resource_and_name(
     held: dict[str, object], wanted: dict[str, object], is_covered: bool
 ) -> None:
-    assert (not missing([read_rule(held)], [read_rule(wanted)])) is is_covered
+    assert (not missing([RuleIndex((read_rule(held),))], [read_rule(wanted)])) is is_covered
 
 
 @given(st.lists(RULES, max_size=4))
 def test_rules_cover_themselves(rules: list[Rule]) -> None:
-    assert missing(rules, rules) == []
+    assert missing([RuleIndex(tuple(rules))], rules) == []
 
 
 @given(RULES, RULES, WORDS, WORDS, WORDS)
 def test_what_covering_rules_are_asked_they_allow(held: Rule, wanted: Rule, verb: str, group: str, resource: str) -> None:
-    if not missing([held], [wanted]) and wanted.is_about(verb, group, resource, ""):
+    if not missing([RuleIndex((held,))], [wanted]) and wanted.is_about(verb, group, resource, ""):
         assert held.is_about(verb, group, resource, "")
 
 

@@ -46,4 +46,4 @@ def test_a_path_is_allowed_when_one_of_the_rules_allows_it(rules: tuple[Rule, ..
 @given(RULES, st.builds(Rule, some(VERBS), some(GROUPS), some(RESOURCES), some(NAMES), some(PATHS)))
 @example((Rule(("get",), ("",), ("*/log",)),), Rule(("get",), ("",), ("pods/log", "pods/", "pods")))
 def test_what_an_index_lacks_all_of_its_rules_lack(rules: tuple[Rule, ...], wanted: Rule) -> None:
-    assert missing([RuleIndex(rules)], [wanted]) == missing(rules, [wanted])
+    assert missing([RuleIndex(rules)], [wanted]) == missing([RuleIndex((rule,)) for rule in rules], [wanted])

@@ -9,6 +9,7 @@ from typing import Any
 
 from applecart.embedded.auth.rbac import GROUP
 from applecart.embedded.auth.roles import Rule, missing, rules_of
+from applecart.embedded.auth.rule_index import RuleIndex
 from applecart.embedded.auth.untyped import Document, items, mapping, mappings, metadata, texts_by_name
 
 CORE = "core"  # how the group without a name is written below
@@ -340,8 +341,9 @@ def reconciled(want: Document, stored: Document | None) -> Document | None:
     elif "aggregationRule" in want:
         new["aggregationRule"] = _with_selectors(stored, want)
     else:
-        lacking = missing(rules_of(stored), rules_of(want))
-        added = [rule for rule in rules_of(want) if missing(rules_of(stored), [rule])] if lacking else []
+        held = [RuleIndex(rules_of(stored))]
+        lacking = missing(held, rules_of(want))
+        added = [rule for rule in rules_of(want) if missing(held, [rule])] if lacking else []
         new["rules"] = items(stored.get("rules")) + [rule.document() for rule in added]
     return new if new != stored else None
 

@@ -7,7 +7,7 @@ Pure: knows no bindings and no users.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -24,6 +24,9 @@ from applecart.embedded.auth.untyped import (
     texts_by_name,
 )
 from applecart.embedded.schema.budget import spend
+
+if TYPE_CHECKING:
+    from applecart.embedded.auth.rule_index import RuleIndex
 
 ALL = "*"
 MOST_SINGLE_RULES = 100_000  # of one comparison; the largest role of a cluster has some hundred, and lists multiply
@@ -52,22 +55,6 @@ class Rule(msgspec.Struct, frozen=True):
 
     def allows_path(self, verb: str, path: str) -> bool:
         return (ALL in self.verbs or verb in self.verbs) and any(_path_covers(one, path) for one in self.paths)
-
-    def covers(self, single: "Rule") -> bool:
-        """Of a rule of one verb, resource and name, or path."""
-        if ALL not in self.verbs and single.verbs[0] not in self.verbs:
-            return False
-        if single.paths:
-            return any(_path_covers(one, single.paths[0]) for one in self.paths) and not self.names
-        if ALL not in self.groups and single.groups[0] not in self.groups:
-            return False
-        if self.names and (not single.names or single.names[0] not in self.names):
-            return False
-        resource = single.resources[0]
-        if ALL in self.resources or resource in self.resources:
-            return True
-        _, slash, subresource = resource.partition("/")
-        return bool(slash) and f"*/{subresource}" in self.resources
 
     def document(self) -> Document:
         members = {
@@ -106,12 +93,7 @@ def rules_of(role: Document) -> tuple[Rule, ...]:
     return tuple(read_rule(one) for one in mappings(role.get("rules")))
 
 
-class Covering(Protocol):
-    def covers(self, single: Rule) -> bool:
-        """Whether a rule of one verb, resource and name, or path, is a part of it."""
-
-
-def missing(held: Sequence[Covering], wanted: Iterable[Rule]) -> list[Rule]:
+def missing(held: Sequence["RuleIndex"], wanted: Iterable[Rule]) -> list[Rule]:
     """Which parts of the wanted rules are not covered, one verb, resource and name each.
 
     Raises TooManyRules instead of comparing for minutes.

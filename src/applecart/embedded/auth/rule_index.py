@@ -1,8 +1,7 @@
 """The rules of one role, made to be asked: which of them are about this verb, group and resource.
 
 Made once per change of a role. A set of rules is an int with a bit for each of them, and every word of the role has the set of
-the rules that say it: a question is a few look-ups, however many rules there are. Answers what `Rule.is_about` and
-`Rule.covers` do.
+the rules that say it: a question is a few look-ups, however many rules there are. Answers what `Rule.is_about` does.
 """
 
 from collections.abc import Iterable
@@ -43,9 +42,10 @@ class RuleIndex:
         return found & (_either(self._resources, ALL, exact) | self._resources.get(of_all, 0))
 
     def covers(self, single: Rule) -> bool:
+        """Whether one of the rules has the rights of this one, which has one verb, resource and name, or path."""
         if single.paths:
             spend(len(self._on_paths))
-            return any(rule.covers(single) for rule in self._on_paths)
+            return any(not rule.names and rule.allows_path(single.verbs[0], single.paths[0]) for rule in self._on_paths)
         [verb], [group], [resource] = single.verbs, single.groups, single.resources
         named = self.unnamed | (self.names.get(single.names[0], 0) if single.names else 0)
         found = named & _either(self._verbs, ALL, verb) & _either(self._groups, ALL, group)

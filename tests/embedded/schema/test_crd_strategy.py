@@ -134,8 +134,12 @@ def test_only_other_definitions_of_the_same_group_take_names() -> None:
         {**crd(), "status": {"acceptedNames": NAMES}},
         crd("new.x.dev"),
     ]
-    names = {one["metadata"]["name"]: names_of(one) for one in others}
-    assert taken_names(names, "x.dev", but="pools.x.dev") == TakenNames(frozenset({"as", "x"}), frozenset({"A"}))
+    expected = TakenNames(frozenset({"as", "x"}), frozenset({"A"}))
+    assert (
+        taken_names(others, "x.dev", but="pools.x.dev")
+        == taken_names(map(names_of, others), "x.dev", "pools.x.dev")
+        == expected
+    )
 
 
 def test_a_definition_is_completed_and_established_in_the_write_that_creates_it() -> None:

@@ -5,7 +5,7 @@ webhook is refused: this server calls nobody. Names belong to whoever had them f
 the write that creates it, when all its names are accepted, and stays so when it later asks for a name that is taken.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -39,31 +39,24 @@ class TakenNames(msgspec.Struct, frozen=True):
 BUILT_IN = TakenNames(is_builtin=True)
 
 
-class AcceptedNames(msgspec.Struct, frozen=True):
-    """What is kept of a definition for the others of its group: it may be large, and they are asked for all of them."""
-
-    group: str
-    resources: frozenset[str]
-    kinds: frozenset[str]
-    waits: bool  # for a name that another has
-
-
-def names_of(crd: Document) -> AcceptedNames:
-    names = (crd.get("status") or {}).get("acceptedNames") or {}
-    resources = {names.get("plural") or "", names.get("singular") or "", *(names.get("shortNames") or ())} - {""}
-    kinds = {names.get("kind") or "", names.get("listKind") or ""} - {""}
-    return AcceptedNames(
-        crd["spec"].get("group") or "", frozenset(resources), frozenset(kinds), not is_true(crd, "NamesAccepted")
-    )
+def names_of(crd: Document) -> Document:
+    """What is kept of each definition for the others: a whole one may be large, and all are asked."""
+    status = crd.get("status") or {}
+    told = [one for one in status.get("conditions") or () if one.get("type") == "NamesAccepted"]
+    status = {"acceptedNames": status.get("acceptedNames"), "conditions": told}
+    return {"metadata": {"name": crd["metadata"].get("name")}, "spec": {"group": crd["spec"].get("group")}, "status": status}
 
 
-def taken_names(definitions: Mapping[str, AcceptedNames], group: str, but: str) -> TakenNames:
+def taken_names(others: Iterable[Document], group: str, but: str) -> TakenNames:
     """The accepted names of all definitions of a group except one."""
-    others = [names for name, names in list(definitions.items()) if names.group == group and name != but]
-    return TakenNames(
-        frozenset(name for other in others for name in other.resources),
-        frozenset(name for other in others for name in other.kinds),
-    )
+    resources: set[str] = set()
+    kinds: set[str] = set()
+    for crd in others:
+        if crd["spec"].get("group") == group and crd["metadata"].get("name") != but:
+            names = (crd.get("status") or {}).get("acceptedNames") or {}
+            resources.update((names.get("plural") or "", names.get("singular") or "", *(names.get("shortNames") or ())))
+            kinds.update((names.get("kind") or "", names.get("listKind") or ""))
+    return TakenNames(frozenset(resources - {""}), frozenset(kinds - {""}))
 
 
 def status_with_names(crd: Document, taken: TakenNames, now: datetime) -> Document:

@@ -159,14 +159,15 @@ class Definitions:
         core, names = self._core, self._core.registry.names
         is_builtin = core.registry.is_builtin_group(group)
         if left is None:
-            left = sorted(name for name, of in names.items() if of.group == group and (is_builtin or of.waits))
+            others = ((name, of) for name, of in names.items() if of["spec"]["group"] == group)
+            left = sorted(name for name, of in others if is_builtin or not is_true(of, "NamesAccepted"))
         if not left:
             return
         name, *left = left
         tip = find(core, self._kind, Key("", name))
         definition = viewed(core, self._kind, tip) if tip else {}
         if definition and (is_builtin or not is_true(definition, "NamesAccepted")):
-            taken = BUILT_IN if is_builtin else taken_names(names, group, name)
+            taken = BUILT_IN if is_builtin else taken_names(names.values(), group, name)
             status = status_with_names(definition, taken, core.clock.now())
             if status != definition.get("status"):
                 definition["status"] = status

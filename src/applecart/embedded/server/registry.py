@@ -6,7 +6,7 @@ is here too, because it needs to know the other definitions and the time. Whoeve
 (discovery, OpenAPI) keeps it until `edition` moves.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -16,7 +16,7 @@ from applecart.clock import Clock
 from applecart.embedded.kinds.builtin import built_in_kind
 from applecart.embedded.kinds.kind import Kind, Subresource
 from applecart.embedded.kinds.strategy import Document
-from applecart.embedded.schema.crd_strategy import BUILT_IN, AcceptedNames, CrdStrategy, TakenNames, taken_names
+from applecart.embedded.schema.crd_strategy import BUILT_IN, CrdStrategy, TakenNames, taken_names
 from applecart.embedded.store.record import NOTHING, Traits
 from applecart.embedded.store.store import peek
 from applecart.embedded.surface.served import COMPUTED_GROUP, VIRTUAL_KINDS
@@ -35,7 +35,7 @@ class Registry:
         kinds = (*self._builtin, *VIRTUAL_KINDS)
         self._builtin_groups = frozenset({COMPUTED_GROUP, *(kind.resource.group for kind in kinds)})
         self._custom: dict[str, list[Kind]] = {}  # by the name of their definition
-        self.names: dict[str, AcceptedNames] = {}  # likewise, also of those that are not served
+        self.names: dict[str, Document] = {}  # likewise, also of those that are not served
         self._leaving: set[str] = set()  # definitions that are being deleted
         self._order()
 
@@ -120,16 +120,14 @@ def traits_of(kind: Kind, document: dict[str, Any]) -> Traits:
 CRD = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
 
 
-def definition_kind(
-    names: Callable[[], Mapping[str, AcceptedNames]], clock: Clock, is_builtin_group: Callable[[str], bool]
-) -> Kind:
+def definition_kind(names: Callable[[], dict[str, Document]], clock: Clock, is_builtin_group: Callable[[str], bool]) -> Kind:
     """`names` gives those of all definitions once there is a registry: it is made after its kinds."""
 
     def taken(definition: Document) -> TakenNames:
         group = (definition.get("spec") or {}).get("group") or ""
         if is_builtin_group(group):
             return BUILT_IN
-        return taken_names(names(), group, definition["metadata"].get("name") or "")
+        return taken_names(list(names().values()), group, definition["metadata"].get("name") or "")
 
     strategy = CrdStrategy(taken, clock.now, is_builtin_group)
     return built_in_kind(CRD, strategy, ("crd", "crds"), ("api-extensions",), (Subresource("status", CRD.kind),))

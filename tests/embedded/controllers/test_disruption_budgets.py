@@ -96,9 +96,9 @@ def test_what_was_said_already_is_not_written_again() -> None:
 
 
 def test_a_budget_without_a_selector_selects_nothing() -> None:
-    assert not selects(budget(), pod())
+    assert not selects(budget(), {})
     everything = msgspec.structs.replace(budget(), spec=PodDisruptionBudgetSpec(selector=LabelSelector()))
-    assert selects(everything, pod())
+    assert selects(everything, {})
 
 
 async def test_evictions_that_come_to_nothing_are_given_back_in_time(network: FaultyTransport, clock: Clock) -> None:

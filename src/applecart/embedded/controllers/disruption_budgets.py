@@ -88,11 +88,8 @@ def status_unknown(budget: PodDisruptionBudget, why: str, now: datetime) -> PodD
     return msgspec.structs.replace(budget.status, disruptions_allowed=0, conditions=conditions)
 
 
-def selects(budget: PodDisruptionBudget, pod: Pod) -> bool:
-    return budget.namespace == pod.namespace and _selects(budget, pod.labels)
-
-
-def _selects(budget: PodDisruptionBudget, labels: Mapping[str, str]) -> bool:
+def selects(budget: PodDisruptionBudget, labels: Mapping[str, str]) -> bool:
+    """Of a Pod of its namespace."""
     selector = budget.spec.selector
     return selector is not None and selector.selects(labels)
 
@@ -136,7 +133,7 @@ class DisruptionBudgets:
         """Look at the budgets of Pods with these labels."""
         namespace, labels = of[0], dict(of[1])
         async for budget in _in_turns(self._budgets.by_index(BY_NAMESPACE, namespace)):
-            if _selects(budget, labels):
+            if selects(budget, labels):
                 self._queue.add(budget.key)
         return DONE
 
@@ -144,7 +141,8 @@ class DisruptionBudgets:
         budget = self._budgets.get(key)
         if budget is None:
             return DONE
-        pods = [pod async for pod in _in_turns(self._pods.by_index(BY_NAMESPACE, key.namespace)) if selects(budget, pod)]
+        here = self._pods.by_index(BY_NAMESPACE, key.namespace)
+        pods = [pod async for pod in _in_turns(here) if selects(budget, pod.labels)]
         if not pods:
             self._recorder.event(budget, "Normal", "NoPods", "No matching pods found")
         needs_scale = budget.spec.max_unavailable is not None or isinstance(budget.spec.min_available, str)

@@ -241,6 +241,18 @@ def test_a_search_is_paid_for_before_it_begins(text: str) -> None:
             rule.evaluate({"a": "a" * 1_000_000, "b": part})
 
 
+@pytest.mark.parametrize(
+    "text", ["cel.bind(n, oldSelf.n, self.x.all(a, n == n))", "self.x.all(a, size(self.n + self.n) > 0 || true)"]
+)
+def test_a_value_of_an_older_schema_is_paid_for_as_what_it_is(text: str) -> None:
+    """What the schema calls a number now may be a stored list, and a write of a status asks rules about all that is stored."""
+    rule = expression(text, properties(x={"type": "array", "items": INT}, n=INT))
+    with budget(OF_THE_LOOP):
+        assert rule.evaluate({"x": [1] * 100, "n": 1}, {"x": [], "n": 2}) is True
+    with budget(OF_AN_OBJECT), pytest.raises(OutOfBudget):
+        rule.evaluate({"x": [1] * 5_000, "n": [1] * 5_000}, {"x": [], "n": [1] * 5_000})
+
+
 @pytest.mark.parametrize("function", ["contains", "intersects", "equivalent"])
 def test_sets_are_paid_for_before_they_are_compared(function: str) -> None:
     """Each value of one is looked for in the other: of 20,000 values each that is a second on the loop."""

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from applecart.embedded.schema.budget import OF_AN_OBJECT, OverBudget, is_spent, spend
 from applecart.embedded.schema.cel_functions import IN_PYTHON, OURS, STANDARD_EXTENSIONS, cel, kubernetes_functions
-from applecart.embedded.schema.cel_syntax import MOST_LOOPS, TEMPORAL, Facts, escaped, facts_of
+from applecart.embedded.schema.cel_syntax import MOST_LOOPS, TEMPORAL, Facts, escaped, facts_of, is_as_typed
 from applecart.embedded.schema.schema_node import SchemaNode
 
 MAX_LENGTH = 20_000  # characters of an expression; the longest of the Cluster API's has a few hundred
@@ -56,7 +56,7 @@ class Expression:
         self._convert = converter(node)
         self._has_optional_old = has_optional_old
         head = _BIND_OPTIONAL if has_optional_old else ""
-        program, facts = _compile(text, node, head, is_root=is_root)
+        program, facts, message = _compile(text, node, head, is_root=is_root)
         wanted = _ANSWERS[answer]
         if program.return_type() != wanted:
             raise DoesNotCompile(f"must evaluate to a {answer}")
@@ -64,13 +64,15 @@ class Expression:
         if time:  # the value itself is an instant: bound, so that every use of it is one
             names = [name for name in ("self", _OLD) if name in facts.names and not (name == _OLD and has_optional_old)]
             head += "".join(f"cel.bind({name}, {time}({name}), " for name in names)
-            program, _ = _compile(text, SchemaNode({"type": "string"}), head, is_root=False)
+            program, _, _ = _compile(text, SchemaNode({"type": "string"}), head, is_root=False)
         elif facts.has_unread_time:
             raise DoesNotCompile(
                 "timestamps and durations below self are not supported by this server; wrap them in a rule of their own"
             )
         self._program = program
         self._facts = facts
+        self._message = message
+        self._node = node
         self._length = len(text)
         self.uses_old = _OLD in facts.names
 
@@ -80,10 +82,13 @@ class Expression:
         data = {"self": convert(value) if convert else value}
         try:
             size, widest, longest, characters = sizes or sizes_of([value, old])
-            loops = min(self._facts.loops, MOST_LOOPS)
+            facts = self._facts
+            if facts.trusts_types and not (is_as_typed(self._node, value) and (old is ABSENT or is_as_typed(self._node, old))):
+                facts = facts_of(memoryview(self._message), {}, is_root=False)
+            loops = min(facts.loops, MOST_LOOPS)
             rounds = min(size, OF_AN_OBJECT) ** loops // ROUNDS_PER_STEP if loops > 1 else 0
             spend(STEPS_OF_A_CALL + size + rounds)
-            spend(self._facts.steps(size, widest, max(longest, self._length), characters + self._length))
+            spend(facts.steps(size, widest, max(longest, self._length), characters + self._length))
         except OverBudget:
             raise OutOfBudget from None
         if self._has_optional_old:
@@ -107,7 +112,7 @@ class Expression:
         return result
 
 
-def _compile(text: str, node: SchemaNode, head: str, *, is_root: bool) -> tuple[cel.Expression, Facts]:
+def _compile(text: str, node: SchemaNode, head: str, *, is_root: bool) -> tuple[cel.Expression, Facts, bytes]:
     # A line of its own for the head, so that what the library says of the text has the right columns.
     full = f"{head}\n{text}\n{')' * head.count('cel.bind(')}" if head else text
     try:
@@ -129,7 +134,7 @@ def _compile(text: str, node: SchemaNode, head: str, *, is_root: bool) -> tuple[
         raise DoesNotCompile("compilation failed: this server cannot hand optional values to functions that Kubernetes adds")
     if message != serialized:
         program = _environment(cel_type(node)).deserialize(bytes(message))
-    return program, facts
+    return program, facts, bytes(message)
 
 
 @lru_cache(maxsize=256)

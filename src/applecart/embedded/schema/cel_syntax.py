@@ -48,6 +48,7 @@ READ_PER_STEP = 10_000  # characters that are compared
 MOST_DOUBLINGS = 40  # more than any budget holds
 _CEL_NAMES = {"integer": "int", "number": "double", "boolean": "bool", "array": "list", "string": "string"}
 _KINDS = {"integer": "scalar", "number": "scalar", "boolean": "scalar", "string": "text", "array": "list"}
+_TYPES = {"integer": (int, float), "number": (int, float), "boolean": (bool,), "string": (str,), "array": (list,)}
 _META = SchemaNode({"type": "object", "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}}})
 _TEXT = SchemaNode({"type": "string"})
 
@@ -86,6 +87,7 @@ class Facts:
     scopes: int = 1  # in which a variable may stand for such a value
     replacements: list[int] = field(default_factory=list)  # how many times longer each `replace` makes a text; 0: data says
     work: defaultdict[tuple[int, int], Work] = field(default_factory=lambda: defaultdict(Work))  # by rounds written, loops
+    trusts_types: bool = False  # of the schema, for what is done in loops
     makes_lists: bool = False  # of characters: loops over them have more rounds than the data has values
     problems: list[tuple[int, str]] = field(default_factory=list)  # offset in the text, sentence
     functions: list[memoryview] = field(default_factory=list)  # where the names of those that are called stand in the message
@@ -233,6 +235,7 @@ class _Walk:
             self.facts.copies += 1
         elif function == "replace":
             self.facts.replacements.append(_replacement(arguments))
+        self.facts.trusts_types |= loops > 0 or self._written > 1
         is_comparison = function in ("_==_", "_!=_")
         nodes = [self.visit(one, scope, loops, is_compared=is_comparison) for one in arguments]
         self._count(function, [self._kind(one, node) for one, node in zip(arguments, nodes, strict=True)], around)
@@ -269,7 +272,7 @@ class _Walk:
             around.readings += _READING.get(function, 50)
 
     def _kind(self, expression: Fields, node: SchemaNode | None) -> str:
-        """Of a value: `large` may be anything. Where old values are read, these may be of an older schema."""
+        """Of a value: `large` may be anything."""
         for number, content in self._types.get(_last(expression, 2, 0), ()):
             if number in (2, 11) or (number in (3, 4) and content < 5) or (number == 5 and content > 1):
                 return "scalar"
@@ -277,7 +280,7 @@ class _Walk:
                 return "optional"
             if number in (3, 6):
                 return "text" if number == 3 else "list"
-        return "large" if node is None or "oldSelf" in self.facts.names else _KINDS.get(node.type, "large")
+        return "large" if node is None else _KINDS.get(node.type, "large")
 
     def _comprehension(self, loop: Fields, scope: dict[str, SchemaNode | None], loops: int) -> SchemaNode | None:
         self.facts.scopes += 1
@@ -301,6 +304,15 @@ class _Walk:
             self.facts.names = outside | (self.facts.names - self._own)
             self._own = outer
         return self.visit(_message(_last(loop, 7)), inner, loops)
+
+
+def is_as_typed(node: SchemaNode, value: Any) -> bool:
+    """Whether values are what their schema says, as far as steps are counted by it: they may be of an older one."""
+    if value is not None and node.type in _TYPES and type(value) not in _TYPES[node.type]:
+        return False
+    if type(value) is dict:
+        return all((child := node.child(name)) is None or is_as_typed(child, one) for name, one in value.items())
+    return type(value) is not list or node.items is None or all(is_as_typed(node.items, one) for one in value)
 
 
 def _is_temporal(node: SchemaNode | None) -> bool:

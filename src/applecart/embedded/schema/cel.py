@@ -13,15 +13,14 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Literal
 
-from applecart.embedded.schema.budget import OF_AN_OBJECT, OverBudget, is_spent, spend
+from applecart.embedded.schema.budget import OverBudget, is_spent, spend
 from applecart.embedded.schema.cel_functions import IN_PYTHON, OURS, STANDARD_EXTENSIONS, cel, kubernetes_functions
-from applecart.embedded.schema.cel_syntax import MOST_LOOPS, TEMPORAL, Facts, escaped, facts_of, is_as_typed
+from applecart.embedded.schema.cel_syntax import TEMPORAL, Facts, escaped, facts_of, is_as_typed
 from applecart.embedded.schema.schema_node import SchemaNode
 
 MAX_LENGTH = 20_000  # characters of an expression; the longest of the Cluster API's has a few hundred
 STEPS_TO_COMPILE = 1_000
 STEPS_OF_A_CALL = 15
-ROUNDS_PER_STEP = 10  # of nested loops over the data
 ABSENT: Any = object()
 Sizes = tuple[int, int, int, int]  # what `sizes_of` says
 
@@ -85,10 +84,7 @@ class Expression:
             facts = self._facts
             if facts.trusts_types and not (is_as_typed(self._node, value) and (old is ABSENT or is_as_typed(self._node, old))):
                 facts = facts_of(memoryview(self._message), {}, is_root=False)
-            loops = min(facts.loops, MOST_LOOPS)
-            rounds = min(size, OF_AN_OBJECT) ** loops // ROUNDS_PER_STEP if loops > 1 else 0
-            spend(STEPS_OF_A_CALL + size + rounds)
-            spend(facts.steps(size, widest, max(longest, self._length), characters + self._length))
+            spend(STEPS_OF_A_CALL + size + facts.steps(size, widest, max(longest, self._length), characters + self._length))
         except OverBudget:
             raise OutOfBudget from None
         if self._has_optional_old:

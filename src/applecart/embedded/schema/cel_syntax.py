@@ -22,9 +22,6 @@ _RESERVED = frozenset(
     )
 )
 _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
-_SCANNING = frozenset(
-    {"@in", "indexOf", "lastIndexOf", "sum", "min", "max", "isSorted", "sets.contains", "sets.equivalent", "sets.intersects"}
-)
 # How many times as long as comparing two texts it takes the library to walk one.
 _READING = dict.fromkeys(("trim", "reverse", "charAt", "size", "lowerAscii", "upperAscii", "substring", "format", "quote"), 50)
 _READING |= dict.fromkeys(("_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "startsWith", "endsWith", "@in"), 1)
@@ -78,7 +75,6 @@ class Facts:
     """What one expression does."""
 
     names: set[str] = field(default_factory=set)  # of variables
-    loops: int = 0  # deepest nesting of work that grows with the data
     copies: int = 0  # of a value beside another one in a new value: `x + x`, `[x, x]`
     text_copies: int = 0  # those of them that make a text
     joins: int = 0  # those of them that may make a longer list
@@ -154,7 +150,6 @@ class _Walk:
         self, expression: Fields, scope: dict[str, SchemaNode | None], loops: int, *, is_compared: bool = False
     ) -> SchemaNode | None:
         """The schema of an expression's value, where it is known."""
-        self.facts.loops = max(self.facts.loops, loops)
         self.facts.work[self._written, loops].parts += 1
         identity = _last(expression, 2, 0)
         node: SchemaNode | None = None
@@ -221,9 +216,6 @@ class _Walk:
         self.facts.functions.append(name)
         function = _text(name)
         arguments = [_message(content) for number, content in call if number in (1, 3)]
-        is_written = function == "@in" and any(number == 7 for number, _ in arguments[-1])
-        if function in _SCANNING and loops and not is_written:
-            loops += 1
         if function == "_+_" and _is_collected(arguments[0]):
             known, self.facts.names = self.facts.names, set()
             self.visit(arguments[1], scope, loops)
@@ -238,6 +230,7 @@ class _Walk:
         self.facts.trusts_types |= loops > 0 or self._written > 1
         is_comparison = function in ("_==_", "_!=_")
         nodes = [self.visit(one, scope, loops, is_compared=is_comparison) for one in arguments]
+        around.walks += function == "@in" and not any(number == 7 for number, _ in arguments[1])
         self._count(function, [self._kind(one, node) for one, node in zip(arguments, nodes, strict=True)], around)
         if is_comparison:  # two texts of instants compare as they should; one of them and a computed instant do not
             temporal = [_is_temporal(node) for node in nodes]

@@ -14,6 +14,7 @@ from applecart.api.meta import Key, ObjectMeta
 from applecart.clock import SystemClock
 from applecart.embedded.server.data_folder import existing_data_folder
 from applecart.embedded.server.server import EmbeddedServer, offline_api, reachable
+from applecart.embedded.trust.control_plane_files import KEPT
 from applecart.embedded.trust.pki import LEAF_LIFETIME
 from applecart.errors import BadInput
 from applecart.kube.client import Client
@@ -224,9 +225,11 @@ async def test_a_key_file_of_another_server_is_found_out(tmp_path: Path) -> None
 
 async def test_an_authority_that_was_lost_is_not_replaced_in_silence(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Every kubeconfig and every agent failed after a move that forgot a folder, and the server said that all was well."""
-    async with EmbeddedServer(tmp_path, SystemClock()) as server:
-        authority = server.folder.authority_files.certificate
-    assert "authority" not in caplog.text
-    authority.unlink()
+    async with EmbeddedServer(tmp_path, SystemClock()):
+        pass
+    assert "missing" not in caplog.text
+    for file in KEPT:
+        (tmp_path / file).unlink()
     async with EmbeddedServer(tmp_path, SystemClock()):
         assert "put pki/ back" in caplog.text
+        assert "the key of tokens is missing" in caplog.text

@@ -3,15 +3,17 @@
     python -m bench.embedded_hostile
 
 A user of one namespace sends the largest, deepest and most numerous that is let in; nobody opens connections and begins bodies
-that never end. The processor's time of the loop's thread is taken for each callback: what other threads do beside it, and what
+that never end. The processor's time of the loop's thread is taken for each of its turns: what other threads do, and what
 other processes take from the machine, is not the loop's. Every answer has the status that is expected, so that no figure is
 that of a refusal by mistake, and Python looks for cycles as rarely as in the product.
 """
 
 import asyncio
-import asyncio.events
+import asyncio.base_events
 import os
+import socket
 import ssl
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -40,6 +42,7 @@ MERGE, STRATEGIC, STEPS = (f"application/{kind}-patch+json" for kind in ("merge"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 STRANGERS, UNFINISHED_BYTES = 200, 2_800_000
 PATCHES, PATCHED_BYTES = 300, 900_000
+WATCHES = 200
 LARGE_MAPS, SMALL_MAPS = 20, 20_000
 LARGE_POD = 3_300  # containers: with a hundred more a list in YAML is too long, with a thousand more it has too many values
 DEADLINE_S = 60.0
@@ -54,19 +57,19 @@ class Harm(msgspec.Struct, frozen=True):
 
 
 class Turns:
-    """The longest that one callback kept the loop's thread busy."""
+    """The longest that one turn of the loop kept its thread busy."""
 
     def __init__(self) -> None:
         self.longest_s, self.doing, self.longest = 0.0, "", ""
-        run = asyncio.events.Handle._run
+        run = asyncio.base_events.BaseEventLoop._run_once  # type: ignore[attr-defined]
 
-        def timed(handle: asyncio.Handle) -> None:
+        def timed(loop: asyncio.AbstractEventLoop) -> None:
             began_s = time.thread_time()
-            run(handle)
+            run(loop)
             if (took_s := time.thread_time() - began_s) > self.longest_s:
                 self.longest_s, self.longest = took_s, self.doing
 
-        asyncio.events.Handle._run = timed  # type: ignore[assignment,method-assign]
+        asyncio.base_events.BaseEventLoop._run_once = timed  # type: ignore[attr-defined]
 
 
 def pod(containers: int) -> bytes:
@@ -135,6 +138,37 @@ async def make_small(server: EmbeddedServer, tenant: InProcessTransport) -> None
     await copy_below_the_api(server.running.store, "configmaps", Key("default", "small"), SMALL_MAPS - 1)
 
 
+async def tell_watches(server: EmbeddedServer, tenant: InProcessTransport, data: Path) -> None:
+    """One large object, told to many, who are another process: what they do is not measured."""
+    issued = server.authority.issue_client(TENANT.name, TENANT.groups, SystemClock().now())
+    pair = data / "tenant.pem"
+    pair.touch(0o600)
+    pair.write_bytes(issued.certificate_pem + issued.key_pem.reveal().encode())
+    command = (sys.executable, "-m", "bench.embedded_hostile", "watch", str(server.port), str(data / "pki" / "ca.crt"))
+    watching = await asyncio.create_subprocess_exec(*command, str(pair), stdout=asyncio.subprocess.PIPE)
+    assert watching.stdout is not None
+    await watching.stdout.readline()
+    made = await tenant.send(Request("POST", MAPS, body=config_map(1, b"x" * PATCHED_BYTES, b"told")))
+    assert made.status == 201, made.body
+    assert await watching.wait() == 0
+
+
+def watch(port: int, authority: str, pair: str) -> None:
+    context = ssl.create_default_context(cafile=authority)
+    context.load_cert_chain(pair)
+    watches = []
+    for _ in range(WATCHES):
+        one = context.wrap_socket(socket.create_connection((LOOPBACK, port), DEADLINE_S), server_hostname=LOOPBACK)
+        one.sendall(f"GET {MAPS}?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        assert b" 200 " in one.recv(1 << 16)
+        watches.append(one)
+    print("they watch", flush=True)
+    for one in watches:
+        left_bytes = PATCHED_BYTES
+        while left_bytes > 0 and (heard := one.recv(1 << 16)):
+            left_bytes -= len(heard)
+
+
 async def begin_bodies(server: EmbeddedServer) -> None:
     """Bodies of nobody that never end."""
     context = ssl.create_default_context(cadata=server.authority.certificate_pem.decode())
@@ -191,6 +225,8 @@ async def main() -> None:
             for turns.doing, expected, request in requests():
                 answer = await tenant.send(request)
                 assert answer.status == expected, (turns.doing, answer.status, answer.body[:200])
+            turns.doing = f"{WATCHES} watches of a large object"
+            await tell_watches(server, tenant, Path(place) / "data")
             turns.doing = "unfinished bodies"
             harm = turns.longest_s, turns.longest  # what follows is sent by this process itself
             await begin_bodies(server)
@@ -200,4 +236,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    if sys.argv[1:2] == ["watch"]:
+        watch(int(sys.argv[2]), sys.argv[3], sys.argv[4])
+    else:
+        asyncio.run(main())

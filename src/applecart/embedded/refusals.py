@@ -67,8 +67,7 @@ def not_found(resource: Resource, name: str) -> Refusal:
 
 def already_exists(resource: Resource, name: str, *, is_being_deleted: bool = False) -> Refusal:
     prefix = "object is being deleted: " if is_being_deleted else ""
-    text = f"{prefix}{resource.label} {quoted(name)} already exists"
-    return Refusal(409, "AlreadyExists", text, details_of(resource, name))
+    return Refusal(409, "AlreadyExists", f"{prefix}{resource.label} {quoted(name)} already exists", details_of(resource, name))
 
 
 def conflict(resource: Resource, name: str, why: str) -> Refusal:

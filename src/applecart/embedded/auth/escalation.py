@@ -104,5 +104,4 @@ def _resource(label: str) -> Resource:
 
 
 def _effective(obj: Document) -> Document:
-    kept = {member: value for member, value in metadata(obj).items() if member not in _WITHOUT_EFFECT}
-    return {**obj, "metadata": kept}
+    return {**obj, "metadata": {member: value for member, value in metadata(obj).items() if member not in _WITHOUT_EFFECT}}

@@ -110,8 +110,7 @@ def subject_access_review(review: Document, authorizer: Authorizer) -> Document:
 
 def local_subject_access_review(review: Document, namespace: str, authorizer: Authorizer) -> Document:
     """The same within the namespace of the request."""
-    given = metadata(review)
-    if given.get("namespace") not in (None, "", namespace):
+    if metadata(review).get("namespace") not in (None, "", namespace):
         raise bad_request(f"spec.resourceAttributes.namespace must match namespace: {namespace}")
     problems = _subject_problems(review)
     spec = mapping(review.get("spec"))
@@ -122,8 +121,7 @@ def local_subject_access_review(review: Document, namespace: str, authorizer: Au
         problems.append(field_errors.invalid(field, asked_namespace, "must match metadata.namespace"))
     if path is not None:
         problems.append(_bad_path(path, "disallowed on this kind of request"))
-    kind = "LocalSubjectAccessReview"
-    return _access_review(kind, review, _subject(review), authorizer, problems, {"namespace": namespace})
+    return _access_review("LocalSubjectAccessReview", review, _subject(review), authorizer, problems, {"namespace": namespace})
 
 
 def self_subject_access_review(review: Document, user: User, authorizer: Authorizer) -> Document:

@@ -197,8 +197,7 @@ class ServiceAccountTokens:
         if claims.exp is None or bound is None:
             raise BadToken("token claims are malformed")
         deleted_before = self._clock.now() - LEEWAY
-        account = self._account(bound.namespace, bound.serviceaccount)
-        if _was_deleted(account, deleted_before):
+        if _was_deleted(self._account(bound.namespace, bound.serviceaccount), deleted_before):
             raise BadToken(f"service account {bound.namespace}/{bound.serviceaccount.name} has been deleted")
         if bound.secret:
             self._must_live("secrets", bound.namespace, bound.secret, deleted_before)

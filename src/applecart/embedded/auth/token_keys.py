@@ -38,8 +38,7 @@ class TokenKeys:
             raise BadInput("service-account tokens are signed with an EC P-256 key; this one is on another curve")
         self._key = key
         self._public = key.public_key()
-        spki = self._public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-        self.key_id = _base64url(sha256(spki).digest())
+        self.key_id = _base64url(sha256(self._public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).digest())
         self._jws = jwt.PyJWS(algorithms=[ALGORITHM])
 
     @classmethod
@@ -83,8 +82,7 @@ class TokenKeys:
         """The public half, for those who check tokens themselves."""
         numbers = self._public.public_numbers()
         x, y = (_base64url(number.to_bytes(32, "big")) for number in (numbers.x, numbers.y))
-        key = {"use": "sig", "kty": "EC", "kid": self.key_id, "crv": "P-256", "alg": ALGORITHM, "x": x, "y": y}
-        return {"keys": [key]}
+        return {"keys": [{"use": "sig", "kty": "EC", "kid": self.key_id, "crv": "P-256", "alg": ALGORITHM, "x": x, "y": y}]}
 
 
 def openid_configuration(issuer: str, server_url: str) -> dict[str, Any]:

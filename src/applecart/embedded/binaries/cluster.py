@@ -204,8 +204,7 @@ class RealCluster:
         await self.start_program(API_SERVER, of_api, probes)
 
     async def _start_etcd(self) -> None:
-        trust = self._files.trust
-        of_etcd = flags.etcd_flags(self._files.folder / "etcd", trust, self._ports, durable=self._options.durable)
+        of_etcd = flags.etcd_flags(self._files.folder / "etcd", self._files.trust, self._ports, durable=self._options.durable)
         await self.start_program(ETCD, of_etcd, (f"{self.etcd_url}/health",))
 
 

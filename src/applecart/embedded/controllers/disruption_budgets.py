@@ -141,8 +141,7 @@ class DisruptionBudgets:
         budget = self._budgets.get(key)
         if budget is None:
             return DONE
-        here = self._pods.by_index(BY_NAMESPACE, key.namespace)
-        pods = [pod async for pod in _in_turns(here) if selects(budget, pod.labels)]
+        pods = [pod async for pod in _in_turns(self._pods.by_index(BY_NAMESPACE, key.namespace)) if selects(budget, pod.labels)]
         if not pods:
             self._recorder.event(budget, "Normal", "NoPods", "No matching pods found")
         needs_scale = budget.spec.max_unavailable is not None or isinstance(budget.spec.min_available, str)

@@ -147,8 +147,7 @@ def _refuse_overdrawn(budget: Document, status: Document) -> None:
     if allowed < 0:
         raise forbidden(_BUDGET, name, "pdb disruptions allowed is negative")
     if len(status.get("disruptedPods") or ()) > DISRUPTED_MAX:
-        text = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-        raise forbidden(_BUDGET, name, text)
+        raise forbidden(_BUDGET, name, "DisruptedPods map too big - too many evictions not confirmed by PDB controller")
     if allowed == 0:
         raise _too_many(_why_none(name, status))
 

@@ -36,8 +36,7 @@ def validate_metadata(meta: dict[str, Any], *, namespaced: bool, name_problems: 
     errors: list[FieldError] = []
     prefix, name, namespace = meta.get("generateName"), meta.get("name"), meta.get("namespace")
     if prefix:
-        problems = name_problems(prefix, is_prefix=True)
-        errors += [invalid("metadata.generateName", prefix, problem) for problem in problems]
+        errors += [invalid("metadata.generateName", prefix, problem) for problem in name_problems(prefix, is_prefix=True)]
     if not name:
         errors.append(required("metadata.name", "name or generateName is required"))
     else:
@@ -106,8 +105,7 @@ def _validate_annotations(annotations: dict[str, str], errors: list[FieldError])
         errors += [invalid("metadata.annotations", key, problem) for problem in annotation_key_problems(key)]
         total_bytes += size_bytes(key) + size_bytes(value)
     if total_bytes > ANNOTATIONS_MAX_BYTES:
-        text = f"may not be more than {ANNOTATIONS_MAX_BYTES} bytes"
-        errors.append(FieldError("TooLong", "metadata.annotations", text))
+        errors.append(FieldError("TooLong", "metadata.annotations", f"may not be more than {ANNOTATIONS_MAX_BYTES} bytes"))
 
 
 def _validate_owners(owners: Sequence[dict[str, Any]], errors: list[FieldError]) -> None:
@@ -151,5 +149,4 @@ def _validate_managed_fields(entries: Sequence[dict[str, Any]], errors: list[Fie
         if kind and kind != "FieldsV1":
             errors.append(invalid(f"{at}.fieldsType", kind, "must be `FieldsV1`"))
         if size_bytes(entry.get("manager") or "") > MANAGER_MAX_BYTES:
-            text = f"may not be more than {MANAGER_MAX_BYTES} bytes"
-            errors.append(FieldError("TooLong", f"{at}.manager", text))
+            errors.append(FieldError("TooLong", f"{at}.manager", f"may not be more than {MANAGER_MAX_BYTES} bytes"))

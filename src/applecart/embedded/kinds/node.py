@@ -32,8 +32,7 @@ class NodeStrategy(Strategy):
         status = obj.setdefault("status", {})
         if status.get("allocatable") is None and status.get("capacity"):
             status["allocatable"] = dict(status["capacity"])
-        endpoint = status.setdefault("daemonEndpoints", {}).setdefault("kubeletEndpoint", {})
-        endpoint.setdefault("Port", 0)
+        status.setdefault("daemonEndpoints", {}).setdefault("kubeletEndpoint", {}).setdefault("Port", 0)
         status["nodeInfo"] = {**zero_struct(_INFO), **status.get("nodeInfo", {})}
 
     def prepare_create(self, obj: Document) -> None:

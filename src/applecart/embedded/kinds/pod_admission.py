@@ -133,8 +133,7 @@ def admit_runtime_class(pod: Document, reader: Reader) -> None:
             raise _rejected(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
         spec["overhead"] = overhead
     elif spec.get("overhead"):
-        text = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
-        raise _rejected(pod, text)
+        raise _rejected(pod, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
     _place(pod, spec, found.get("scheduling") or {})
 
 

@@ -92,16 +92,14 @@ def validate_images(spec: dict[str, Any], errors: list[FieldError]) -> None:
         for index, container in enumerate(spec.get(group) or ()):
             image = container.get("image") or ""
             if image != image.strip():
-                at = f"spec.{group}[{index}].image"
-                errors.append(invalid(at, image, "must not have leading or trailing whitespace"))
+                errors.append(invalid(f"spec.{group}[{index}].image", image, "must not have leading or trailing whitespace"))
 
 
 def _validate_container(container: dict[str, Any], volumes: set[str], at: str, errors: list[FieldError]) -> None:
     validate_name(container.get("name") or "", f"{at}.name", label_problems, errors)
     if not container.get("image"):
         errors.append(required(f"{at}.image"))
-    message_policy = container.get("terminationMessagePolicy")
-    validate_choice(message_policy, f"{at}.terminationMessagePolicy", _MESSAGE_POLICIES, errors)
+    validate_choice(container.get("terminationMessagePolicy"), f"{at}.terminationMessagePolicy", _MESSAGE_POLICIES, errors)
     if container.get("ports"):
         _validate_ports(container["ports"], f"{at}.ports", errors)
     if container.get("env"):
@@ -190,8 +188,7 @@ def _validate_env_from(sources: list[dict[str, Any]], path: str, errors: list[Fi
             if not name:
                 errors.append(required(f"{at}.{kind}.name"))
             else:
-                problems = subdomain_problems(name, is_prefix=True)
-                errors += [invalid(f"{at}.{kind}.name", name, problem) for problem in problems]
+                errors += [invalid(f"{at}.{kind}.name", name, problem) for problem in subdomain_problems(name, is_prefix=True)]
         if not said:
             errors.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
         elif len(said) > 1:
@@ -206,8 +203,7 @@ def _validate_restart(container: dict[str, Any], at: str, errors: list[FieldErro
     elif policy not in _RESTART_POLICIES:
         errors.append(not_supported(f"{at}.restartPolicy", policy, _RESTART_POLICIES))
     if len(rules) > RULES_MAX:
-        text = f"must have at most {RULES_MAX} items"
-        errors.append(FieldError("TooMany", f"{at}.restartPolicyRules", text, len(rules)))
+        errors.append(FieldError("TooMany", f"{at}.restartPolicyRules", f"must have at most {RULES_MAX} items", len(rules)))
 
 
 def validate_probes(container: dict[str, Any], spec: dict[str, Any], at: str, errors: list[FieldError]) -> None:
@@ -276,8 +272,7 @@ def validate_pod_security_context(context: dict[str, Any], spec: dict[str, Any],
     for index, group in enumerate(context.get("supplementalGroups") or ()):
         _validate_id(group, f"{at}.supplementalGroups[{index}]", errors)
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
-        text = "ShareProcessNamespace and HostPID cannot both be enabled"
-        errors.append(invalid(f"{at}.shareProcessNamespace", True, text))
+        errors.append(invalid(f"{at}.shareProcessNamespace", True, "ShareProcessNamespace and HostPID cannot both be enabled"))
     if (change := context.get("fsGroupChangePolicy")) is not None:
         validate_choice(change, f"{at}.fsGroupChangePolicy", _GROUP_CHANGES, errors)
     _validate_seccomp(context.get("seccompProfile"), f"{at}.seccompProfile", errors)

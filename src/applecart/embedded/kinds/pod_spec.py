@@ -75,8 +75,7 @@ def _validate_annotations(pod: Document, spec: dict[str, Any], errors: list[Fiel
     at = "metadata.annotations"
     mirror = annotations.get(MIRROR_ANNOTATION)
     if mirror is not None and not spec.get("nodeName"):
-        text = "must set spec.nodeName if mirror pod annotation is set"
-        errors.append(invalid(f"{at}[{MIRROR_ANNOTATION}]", mirror, text))
+        errors.append(invalid(f"{at}[{MIRROR_ANNOTATION}]", mirror, "must set spec.nodeName if mirror pod annotation is set"))
     cost = annotations.get(DELETION_COST_ANNOTATION)
     if cost is not None and not _is_int32(cost):
         errors.append(invalid(f"{at}[{DELETION_COST_ANNOTATION}]", cost, "must be a 32bit integer"))
@@ -132,8 +131,7 @@ def _validate_identity(spec: dict[str, Any], errors: list[FieldError]) -> None:
             errors += [invalid(f"spec.{name}", value, problem) for problem in check(value)]
     deadline_s = spec.get("activeDeadlineSeconds")
     if deadline_s is not None and not 1 <= deadline_s <= DEADLINE_MAX_S:
-        text = f"must be between 1 and {DEADLINE_MAX_S}, inclusive"
-        errors.append(invalid("spec.activeDeadlineSeconds", deadline_s, text))
+        errors.append(invalid("spec.activeDeadlineSeconds", deadline_s, f"must be between 1 and {DEADLINE_MAX_S}, inclusive"))
     for name in ("hostname", "subdomain"):
         value = spec.get(name)
         if value:
@@ -265,8 +263,7 @@ def _validate_node_affinity(affinity: dict[str, Any], at: str, errors: list[Fiel
 
 def validate_node_term(term: dict[str, Any], at: str, errors: list[FieldError], *, checks_values: bool = True) -> None:
     for index, requirement in enumerate(term.get("matchExpressions") or ()):
-        here = f"{at}.matchExpressions[{index}]"
-        validate_requirement(requirement, here, errors, compares=True, checks_values=checks_values)
+        validate_requirement(requirement, f"{at}.matchExpressions[{index}]", errors, compares=True, checks_values=checks_values)
     for index, requirement in enumerate(term.get("matchFields") or ()):
         _validate_field_requirement(requirement, f"{at}.matchFields[{index}]", errors)
 

@@ -97,8 +97,7 @@ def _only_adds(term: dict[str, Any], was: dict[str, Any]) -> bool:
 
 
 def _lines(spec: dict[str, Any]) -> list[str]:
-    text = msgspec.json.format(msgspec.json.encode(spec, order="sorted"), indent=1).decode()
-    return text.splitlines(keepends=True)
+    return msgspec.json.format(msgspec.json.encode(spec, order="sorted"), indent=1).decode().splitlines(keepends=True)
 
 
 def _validate_annotations(pod: Document, old: Document, errors: list[FieldError]) -> None:
@@ -107,8 +106,7 @@ def _validate_annotations(pod: Document, old: Document, errors: list[FieldError]
     if after.get(MIRROR_ANNOTATION) == before.get(MIRROR_ANNOTATION):
         return
     verb = "remove or update" if MIRROR_ANNOTATION in before else "add"
-    at = f"metadata.annotations[{MIRROR_ANNOTATION}]"
-    errors.append(forbidden(at, f"may not {verb} mirror pod annotation"))
+    errors.append(forbidden(f"metadata.annotations[{MIRROR_ANNOTATION}]", f"may not {verb} mirror pod annotation"))
 
 
 def _validate_containers(new: list[dict[str, Any]], old: list[dict[str, Any]], path: str, errors: list[FieldError]) -> bool:
@@ -143,8 +141,7 @@ def _validate_deadline(new: int | None, old: int | None, errors: list[FieldError
 def _validate_tolerations(new: list[dict[str, Any]], old: list[dict[str, Any]], errors: list[FieldError]) -> None:
     there = [{**toleration, "tolerationSeconds": None} for toleration in new]
     if any({**toleration, "tolerationSeconds": None} not in there for toleration in old):
-        text = "existing toleration can not be modified except its tolerationSeconds"
-        errors.append(forbidden("spec.tolerations", text))
+        errors.append(forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"))
         return
     validate_tolerations(new, errors)
 
@@ -194,8 +191,7 @@ def _validate_states(new: Any, old: Any, spec: dict[str, Any], group: str, path:
         if ended is None or now is None or (now.get("state") or {}).get("terminated") is not None:
             continue
         if not _restarts(before.get("name"), ended.get("exitCode") or 0, spec, group):
-            at = f"status.{path}[{index}].state"
-            errors.append(forbidden(at, "may not be transitioned to non-terminated state"))
+            errors.append(forbidden(f"status.{path}[{index}].state", "may not be transitioned to non-terminated state"))
 
 
 def _restarts(name: Any, exit_code: int, spec: dict[str, Any], group: str) -> bool:

@@ -245,8 +245,7 @@ def _downward_file(item: dict[str, Any], at: str, errors: list[FieldError]) -> N
     if item.get("fieldRef") is not None:
         validate_field_ref(item["fieldRef"], VOLUME_FIELDS, f"{at}.fieldRef", errors)
         if item.get("resourceFieldRef") is not None:
-            text = "fieldRef and resourceFieldRef can not be specified simultaneously"
-            errors.append(invalid(at, "resource", text))
+            errors.append(invalid(at, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously"))
     elif item.get("resourceFieldRef") is not None:
         validate_resource_field_ref(item["resourceFieldRef"], f"{at}.resourceFieldRef", errors, is_volume=True)
     else:
@@ -321,8 +320,7 @@ def _validate_mount_options(
         here = f"{path}.mountPropagation"
         validate_choice(propagation, here, _PROPAGATIONS, errors)
         if propagation == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
-            text = "Bidirectional mount propagation is available only to privileged containers"
-            errors.append(forbidden(here, text))
+            errors.append(forbidden(here, "Bidirectional mount propagation is available only to privileged containers"))
     recursive = mount.get("recursiveReadOnly")
     if recursive is not None and recursive != "Disabled":
         here = f"{path}.recursiveReadOnly"

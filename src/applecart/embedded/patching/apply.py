@@ -133,8 +133,7 @@ def _annotations(obj: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def refuse_unless_appliable(applied: dict[str, Any], live: dict[str, Any] | None, shape: Shape, api_version: str) -> None:
-    kind = _text(applied.get("kind"))
-    if applied.get("apiVersion") != api_version or (live is not None and kind != live.get("kind")):
+    if applied.get("apiVersion") != api_version or (live is not None and _text(applied.get("kind")) != live.get("kind")):
         raise bad_request(f"invalid object type: {_type_of(applied)}")
     metadata = applied.get("metadata")
     if type(metadata) is dict and metadata.get("managedFields") is not None:

@@ -127,8 +127,7 @@ class _Patched:
     def _test(self, operation: dict[str, Any]) -> None:
         path = _path(operation, "path")
         value = self.root if path == "" else _get(*self._find(path))
-        wanted = operation.get("value")
-        if not same(None if value is ABSENT else value, wanted):
+        if not same(None if value is ABSENT else value, operation.get("value")):
             raise _Inapplicable
 
     def _find(self, path: str) -> tuple[Any, str]:

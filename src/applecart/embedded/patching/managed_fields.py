@@ -191,8 +191,7 @@ class Writer(NamedTuple):
 
     def changes(self, old: dict[str, Any] | None, new: dict[str, Any] | None) -> Changes:
         """What a write does to an object, as far as the endpoint lets it."""
-        changes = changes_between(self.comparable(old), self.comparable(new), self.shape)
-        return changes.without(reset_fields(self.reset))
+        return changes_between(self.comparable(old), self.comparable(new), self.shape).without(reset_fields(self.reset))
 
     def text_of_new(self, obj: dict[str, Any]) -> str:
         """What the creator of an object owns of it, written down."""

@@ -183,10 +183,8 @@ class Scrapes:
         nodes = {node["metadata"]["name"]: node for node in self._core.reader.each("nodes")}
         bound = self._bound() if nodes else {}
         turn = asyncio.Semaphore(MOST_AT_ONCE)
-        asked = (self._ask(node, frozenset(bound.get(name, ())), turn) for name, node in nodes.items())
-        answers = await asyncio.gather(*asked)
-        found = {name: usage for name, usage in zip(nodes, answers, strict=True) if usage is not None}
-        self.usage = MappingProxyType(found)
+        answers = await asyncio.gather(*(self._ask(node, frozenset(bound.get(name, ())), turn) for name, node in nodes.items()))
+        self.usage = MappingProxyType({name: usage for name, usage in zip(nodes, answers, strict=True) if usage is not None})
         self._taken_s = self._core.clock.monotonic()
 
     async def _ask(self, node: Document, bound: frozenset[Key], turn: asyncio.Semaphore) -> NodeUsage | None:

@@ -162,8 +162,7 @@ def _check_items(node: SchemaNode, value: list[Any], path: str, old: Any, found:
             right += _check_child(node.items, item, f"{path}[{index}]", previous(item), found)
     size = len(value)
     if node.min_items is not None and size < node.min_items:
-        text = f"{path} in body should have at least {node.min_items} items"
-        found.append(FieldError("Invalid", _field(path), text, size))
+        found.append(FieldError("Invalid", _field(path), f"{path} in body should have at least {node.min_items} items", size))
     if node.max_items is not None and size > node.max_items:
         found.append(_too_many(path, size, node.max_items))
     return right
@@ -314,8 +313,7 @@ def number_problems(node: SchemaNode, value: float, path: str, field: str) -> li
         if _fits_format(node, number):
             return True
         named = f"with format {node.format}" if node.format else "(default format)"
-        text = f"{what} value must be of type {node.type} {named} in {path}"
-        found.append(FieldError("Invalid", "<nil>", text, ""))
+        found.append(FieldError("Invalid", "<nil>", f"{what} value must be of type {node.type} {named} in {path}", ""))
         return False
 
     def add(text: str) -> None:

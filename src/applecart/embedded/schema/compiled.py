@@ -76,8 +76,7 @@ class CompiledSchema:
             found: list[FieldError] = []
             status = self.root.properties.get("status")
             if status is not None and "status" in document:
-                before = old.get("status", UNRELATED)
-                found = schema_errors(status, document["status"], before, base="status")
+                found = schema_errors(status, document["status"], old.get("status", UNRELATED), base="status")
             return self._completed([*found, *more], document, old)
         return refused
 

@@ -269,8 +269,7 @@ def _limit_errors(spec: Document) -> Iterator[FieldError]:
     names, versions = spec["names"], spec.get("versions") or ()
     yield from _too_many("spec.versions", versions)
     for index, version in enumerate(versions[:MOST_OF_A_DEFINITION]):
-        path = f"spec.versions[{index}].additionalPrinterColumns"
-        yield from _too_many(path, version.get("additionalPrinterColumns") or ())
+        yield from _too_many(f"spec.versions[{index}].additionalPrinterColumns", version.get("additionalPrinterColumns") or ())
     columns = (column for version in versions for column in version.get("additionalPrinterColumns") or ())
     if sum(len(column.get("jsonPath") or "") for column in columns) > MAX_LENGTH:
         reason = f"the paths of all columns together may have {MAX_LENGTH} characters"
@@ -327,8 +326,7 @@ def _version_list_errors(versions: list[Document]) -> Iterator[FieldError]:
     if len(set(all_names)) < len(all_names):
         yield invalid("spec.versions", _as_shown(versions, shared), "must contain unique version names")
     if sum(bool(version.get("storage")) for version in versions) != 1:
-        reason = "must have exactly one version marked as storage version"
-        yield invalid("spec.versions", _as_shown(versions, shared), reason)
+        yield invalid("spec.versions", _as_shown(versions, shared), "must have exactly one version marked as storage version")
     first = versions[0].get("name") or "" if versions else ""
     if first and (problems := label_1035_problems(first)):
         yield invalid("spec.version", first, ",".join(problems))

@@ -59,8 +59,7 @@ class CustomStrategy(Strategy):
         return self.schema.validate(obj, old, found=found, more=more)
 
     def validate_status(self, obj: Document, old: Document) -> list[FieldError]:
-        more = status_errors(obj, self.scale) if self.scale else []
-        return self.schema.validate_status(obj, old, more=more)
+        return self.schema.validate_status(obj, old, more=status_errors(obj, self.scale) if self.scale else [])
 
     def wanted(self, obj: Document) -> Any:
         """Everything but the metadata; where there is no `/status`, the status counts as well."""

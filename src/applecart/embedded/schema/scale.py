@@ -36,8 +36,7 @@ def scale_paths(version: Document) -> ScalePaths | None:
     if not isinstance(scale, dict):
         return None
     names = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
-    texts = [text if isinstance(text := scale.get(name), str) else "" for name in names]
-    return ScalePaths(*texts)
+    return ScalePaths(*[text if isinstance(text := scale.get(name), str) else "" for name in names])
 
 
 def read_scale(obj: Document, paths: ScalePaths, *, is_written: bool = False) -> Document:

@@ -37,8 +37,7 @@ class _Place:
 def keyword_errors(schema: Schema, path: str, *, compiles_rules: bool) -> list[FieldError]:
     """First what is wrong with the schema, then what is wrong with its rules."""
     rule_errors: list[FieldError] = []
-    place = _Place(path, is_root=True, allows_rules=compiles_rules)
-    found = list(_of_schema(schema, place, rule_errors))
+    found = list(_of_schema(schema, _Place(path, is_root=True, allows_rules=compiles_rules), rule_errors))
     return found + rule_errors
 
 

@@ -54,8 +54,7 @@ def version_errors(version: Document, path: str, shared: frozenset[str], *, is_s
     for index, column in enumerate(own("additionalPrinterColumns") or ()):
         yield from _column_errors(column, f"{path}.additionalPrinterColumns[{index}]")
     if fields := own("selectableFields"):
-        root = (version.get("schema") or {}).get("openAPIV3Schema")
-        yield from _selectable_errors(fields, root, f"{path}.selectableFields")
+        yield from _selectable_errors(fields, (version.get("schema") or {}).get("openAPIV3Schema"), f"{path}.selectableFields")
 
 
 def schema_part_errors(schema: Document, path: str, has_status: bool) -> list[FieldError]:
@@ -199,8 +198,7 @@ _FORBIDDEN_INSIDE = {
 
 
 def structural_errors(schema: Schema, path: str) -> list[FieldError]:
-    found = [*_of_place(schema, "root", path), *_incomplete(schema, schema, path, path)]
-    return sorted(found, key=str)
+    return sorted([*_of_place(schema, "root", path), *_incomplete(schema, schema, path, path)], key=str)
 
 
 def _of_place(schema: Schema, level: Level, path: str) -> Iterator[FieldError]:

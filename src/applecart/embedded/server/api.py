@@ -168,8 +168,7 @@ class Api:
             case "status", "PATCH":
                 return await writing.patch(core, request, kind, key, "status")
             case "binding", "POST":
-                binding = read_virtual(request, "v1", "Binding", key.namespace)
-                return await subresources.bind(core, request, kind, key, binding)
+                return await subresources.bind(core, request, kind, key, read_virtual(request, "v1", "Binding", key.namespace))
             case "eviction", "POST":
                 eviction = read_virtual(request, "policy/v1", "Eviction", key.namespace, older="policy/v1beta1")
                 return await subresources.evict(core, request, kind, key, eviction)

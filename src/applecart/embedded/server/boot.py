@@ -115,8 +115,7 @@ def _reconcile(core: Core, document: Document) -> Submitted | None:
     record = find(core, kind, key)
     if record is None:
         return write_own(core, kind, document)
-    stored = viewed(core, kind, record)
-    changed = reconciled(document, stored)
+    changed = reconciled(document, viewed(core, kind, record))
     return write_own(core, kind, changed) if changed is not None else None
 
 

@@ -37,8 +37,7 @@ def manager_of(request: ApiRequest, options: str, subresource: str = "", *, must
         problems.append(FieldError("TooLong", "fieldManager", f"may not be more than {MANAGER_MAX_BYTES} bytes"))
     at = next((position for position, character in enumerate(name) if not character.isprintable()), None)
     if at is not None:
-        why = f"invalid character U+{ord(name[at]):04X} (at position {at})"
-        problems.append(invalid("fieldManager", name, why))
+        problems.append(invalid("fieldManager", name, f"invalid character U+{ord(name[at]):04X} (at position {at})"))
     if problems:
         raise invalid_options(options, problems)
     program = request.headers.get("user-agent", "").partition("/")[0]

@@ -282,8 +282,7 @@ def _put_view(core: Core, kind: Kind, document: Document, *, is_new: bool) -> Su
     """Store a document of any served form; it is told its revision."""
     if kind.view is None:
         return _put(core, stored_form(core, kind), document, is_new=is_new, most_bytes=OBJECT_LIMIT_BYTES)
-    stored = kind.view.to_stored(document)
-    submitted = _put(core, stored_form(core, kind), stored, is_new=is_new, most_bytes=OBJECT_LIMIT_BYTES)
+    submitted = _put(core, stored_form(core, kind), kind.view.to_stored(document), is_new=is_new, most_bytes=OBJECT_LIMIT_BYTES)
     document["metadata"]["resourceVersion"] = str(submitted.record.revision)
     return submitted
 

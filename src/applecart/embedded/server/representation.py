@@ -227,8 +227,7 @@ async def list_(core: Core, request: ApiRequest, kind: Kind, namespace: str | No
 async def watch(core: Core, request: ApiRequest, kind: Kind, namespace: str | None) -> StreamAnswer:
     forms = Forms(core, request, kind, is_watch=True)
     options = watching.read_options(request.query)
-    selection = Selection(kind, namespace, request.query)
-    return StreamAnswer(watching.stream(core, kind, selection, options, forms.watch()))
+    return StreamAnswer(watching.stream(core, kind, Selection(kind, namespace, request.query), options, forms.watch()))
 
 
 def _refuse_future(core: Core, request: ApiRequest) -> None:

@@ -187,8 +187,7 @@ class EmbeddedServer:
         for name in self._names:
             alternative(name)
         self.folder = make_data_folder(self._data)
-        hold = self.folder.hold()
-        self._stack.callback(hold.release)
+        self._stack.callback(self.folder.hold().release)
         log = open_log(self.folder)
         self.authority = self.folder.authority(now, is_in_use=log.revision > 0)
         self.keys = TokenKeys.load(self.folder.token_keys(is_in_use=log.revision > 0))

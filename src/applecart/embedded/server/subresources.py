@@ -88,8 +88,7 @@ def issue_token(core: Core, identity: Identity, request: ApiRequest, kind: Kind,
     asked["metadata"].setdefault("name", name)
     asked["metadata"].setdefault("namespace", namespace)
     gate.admit_below(core, write_of(request, "create", kind, Key(namespace, name), CREATE, "token"), asked)
-    issued = token_request.issue(asked, namespace, name, identity.accounts, core.reader, core.clock)
-    return sent(issued, request.accept, 201)
+    return sent(token_request.issue(asked, namespace, name, identity.accounts, core.reader, core.clock), request.accept, 201)
 
 
 def read_virtual(request: ApiRequest, api_version: str, kind: str, namespace: str, *, older: str = "") -> Document:
@@ -133,8 +132,7 @@ async def evict(core: Core, request: ApiRequest, kind: Kind, key: Key, eviction:
     record = find(core, kind, key)
     if record is None:
         raise not_found(kind.resource, key.name)
-    asked = ApiRequest("DELETE", request.path, {}, request.user, {}, encode(options))
-    wanted = deletion.read_options(asked)
+    wanted = deletion.read_options(ApiRequest("DELETE", request.path, {}, request.user, {}, encode(options)))
     pod = viewed(core, kind, record)
     budgets = core.registry.built_in("v1", "poddisruptionbudgets", "policy")
     # Nothing waits from here to the write: two evictions never spend the same disruption.
@@ -154,8 +152,7 @@ async def evict(core: Core, request: ApiRequest, kind: Kind, key: Key, eviction:
 
 
 def _charged(core: Core, budgets: Kind, pod: Document) -> Document | None:
-    namespace = pod["metadata"]["namespace"]
-    known = core.store.table(budgets.storage.label).records(namespace)
+    known = core.store.table(budgets.storage.label).records(pod["metadata"]["namespace"])
     spend(STEPS_OF_A_BUDGET * len(known))
     tips = [find(core, budgets, record.key) for record in known]
     return disruption.charged_budget(pod, [viewed(core, budgets, tip) for tip in tips if tip], core.clock.now())
@@ -233,5 +230,4 @@ def _answered(core: Core, request: ApiRequest, scale: Document) -> Answer:
     if wanted.shape != "table":
         return sent(scale, request.accept)
     revision = {"resourceVersion": scale["metadata"].get("resourceVersion", "")}
-    body = table_document(SCALES, [scale], core.clock.now(), revision, version=wanted.meta_version)
-    return Answer(200, body + END)
+    return Answer(200, table_document(SCALES, [scale], core.clock.now(), revision, version=wanted.meta_version) + END)

@@ -96,8 +96,7 @@ class StructType:
     def fields(self) -> dict[str, Field]:
         """The JSON members by name, inline ones among them; apiVersion stands before kind."""
         found = {each.name: each for each in self._flat()}
-        head = {name: found[name] for name in ("apiVersion", "kind") if name in found}
-        return head | found
+        return {name: found[name] for name in ("apiVersion", "kind") if name in found} | found
 
     def _flat(self) -> Iterator[Field]:
         for each in self.own:
@@ -117,8 +116,7 @@ class StructType:
 
 @cache
 def _file() -> dict[str, Any]:
-    raw = Path(__file__).with_name("types.json").read_bytes()
-    table: dict[str, Any] = msgspec.json.decode(raw)
+    table: dict[str, Any] = msgspec.json.decode(Path(__file__).with_name("types.json").read_bytes())
     return table
 
 

@@ -218,8 +218,7 @@ class Walk:
             return amount.in_milli if rounds_to_milli else amount.canonical
         except (quantity.BadQuantity, ValueError) as error:
             # Python refuses to write out very long integers; no quantity is as long.
-            text = str(error) if isinstance(error, quantity.BadQuantity) else quantity.BAD_FORMAT
-            raise Misfit(text) from error
+            raise Misfit(str(error) if isinstance(error, quantity.BadQuantity) else quantity.BAD_FORMAT) from error
 
     def _wrong(self, word: str, go: str) -> None:
         """Remember the first value of a wrong type; the walk goes on, since something worse may follow."""

@@ -149,8 +149,7 @@ def _answer(clause: Clause, media_type: str, version: str) -> Negotiated | None:
 
 def no_such_representation(available: tuple[str, ...]) -> Refusal:
     """The refusal of paths whose representations are fixed."""
-    text = f"406: Not Acceptable\n\nAvailable representations: {', '.join(available)}"
-    return Refusal(406, "NotAcceptable", text, {})
+    return Refusal(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {', '.join(available)}", {})
 
 
 def refuse_wrong_number(answer: Negotiated, kind: Kind, *, is_list: bool) -> None:

@@ -97,8 +97,7 @@ def age(stamp: Any, now: datetime) -> str:
     if not stamp:
         return UNKNOWN
     try:
-        at = datetime.fromisoformat(stamp)
-        return duration_text(int((now - at).total_seconds()))
+        return duration_text(int((now - datetime.fromisoformat(stamp)).total_seconds()))
     except (TypeError, ValueError, OverflowError):
         return UNKNOWN
 

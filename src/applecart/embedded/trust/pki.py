@@ -163,8 +163,7 @@ def load_or_create_token_keys(folder: Path, name: str) -> PairFiles:
             write_private(files.key, _key_pem(ec.generate_private_key(ec.SECP256R1())).reveal().encode())
         text = f"{files.key} is no private key that applecart made: restore it, or remove it to get a new one"
         key = _key_in(files.key, BadInput(f"{text}, after which tokens that were handed out fail"))
-        public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-        write_private(files.certificate, public)
+        write_private(files.certificate, key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
     return files
 
 

@@ -81,8 +81,7 @@ def conditions_after(survey: Survey, known: Sequence[Document], now: datetime) -
     for kind, (well_reason, well_message) in WELL.items():
         status = "True" if kind in told else "False"
         reason, message = told.get(kind, (well_reason, well_message))
-        said = {"type": kind, "status": status, "reason": reason, "message": message}
-        conditions = with_condition(conditions, said, now)
+        conditions = with_condition(conditions, {"type": kind, "status": status, "reason": reason, "message": message}, now)
     return conditions
 
 
@@ -163,8 +162,7 @@ class Content:
         if can_list and not found:
             return []
         if served.allows("deletecollection"):
-            path = collection_path(served.resource, namespace)
-            await self._metadata.call(Request("DELETE", path, body=_IN_BACKGROUND))
+            await self._metadata.call(Request("DELETE", collection_path(served.resource, namespace), body=_IN_BACKGROUND))
         for obj in found if not served.allows("deletecollection") else ():
             with suppress(NotFound):
                 await self._metadata.delete(type(obj), obj.key, propagation="Background")

@@ -118,8 +118,7 @@ class Evictions:
     async def _evict(self, pod: Pod) -> None:
         self._recorder.event(pod, NORMAL, EVENT, f"Marking for deletion Pod {pod.key}")
         log.bind(pod.key).warning("a Pod leaves a Node with a NoExecute taint", node=pod.spec.node_name)
-        condition = disrupted(pod, REASON, MESSAGE, self._clock.now())
-        if await write_pod_status(self._client, pod, condition):
+        if await write_pod_status(self._client, pod, disrupted(pod, REASON, MESSAGE, self._clock.now())):
             await delete_pod(self._client, pod)
         self._since.pop(pod.key, None)
 

@@ -187,8 +187,7 @@ class Scheduler:
                     self.fleet.hold(wants.uid, node, wants.shape)
                 else:  # it went meanwhile, and nothing would ever give its room back
                     self._own_writes.forget(wants.uid)
-        text = assigned(pod.namespace, pod.name, node)
-        self._recorder.event(pod, upstream.SCHEDULED.type, upstream.SCHEDULED.name, text)
+        self._recorder.event(pod, upstream.SCHEDULED.type, upstream.SCHEDULED.name, assigned(pod.namespace, pod.name, node))
 
     async def _refuse(self, pod: Pod, entry: PendingPod, message: str, *, is_outdated: bool) -> None:
         """Room that appears meanwhile wakes it at the next look at `_roomier`, when it waits."""

@@ -13,16 +13,12 @@ Sort = Literal["scalar", "struct", "map", "list", "untyped"]
 ListType = Literal["atomic", "set", "map"]
 
 
-def _no_fields() -> "Mapping[str, Shape]":
-    return {}
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
     """One value. `untyped` is anything at all, owned as a whole where nothing else is known."""
 
     sort: Sort
-    fields_of: "Callable[[], Mapping[str, Shape]]" = _no_fields  # of a struct
+    fields_of: "Callable[[], Mapping[str, Shape]]" = dict  # of a struct
     element: "Shape | None" = None  # of a map's values or a list's items
     list_type: ListType = "atomic"  # who may own what of a list (server-side apply)
     list_keys: tuple[str, ...] = ()  # of a list of type map

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from hashlib import sha256
 from urllib.parse import unquote
 
@@ -234,29 +235,17 @@ def impersonated(user: User, headers: Iterable[tuple[str, str]], decide: Callabl
 def _asked(
     name: str, account: re.Match[str] | None, uid: str, groups: list[str], extras: list[tuple[str, str]]
 ) -> Iterable[Attributes]:
+    asked = partial(Attributes, "impersonate", is_resource=True, version="v1")
     if account:
-        yield _attributes("", "serviceaccounts", account[2], namespace=account[1])
+        yield asked(resource="serviceaccounts", name=account[2], namespace=account[1])
     else:
-        yield _attributes("", "users", name)
+        yield asked(resource="users", name=name)
     for group in groups:
-        yield _attributes("", "groups", group)
+        yield asked(resource="groups", name=group)
     for key, value in extras:
-        yield _attributes(AUTHENTICATION, "userextras", value, subresource=key)
+        yield asked(group=AUTHENTICATION, resource="userextras", name=value, subresource=key)
     if uid:
-        yield _attributes(AUTHENTICATION, "uids", uid)
-
-
-def _attributes(group: str, resource: str, name: str, *, namespace: str = "", subresource: str = "") -> Attributes:
-    return Attributes(
-        verb="impersonate",
-        is_resource=True,
-        group=group,
-        version="v1",
-        resource=resource,
-        subresource=subresource,
-        namespace=namespace,
-        name=name,
-    )
+        yield asked(group=AUTHENTICATION, resource="uids", name=uid)
 
 
 def _with_everybody(name: str, groups: list[str]) -> tuple[str, ...]:

@@ -342,8 +342,7 @@ def reconciled(want: Document, stored: Document | None) -> Document | None:
         new["aggregationRule"] = _with_selectors(stored, want)
     else:
         held = [RuleIndex(rules_of(stored))]
-        lacking = missing(held, rules_of(want))
-        added = [rule for rule in rules_of(want) if missing(held, [rule])] if lacking else []
+        added = [rule for rule in rules_of(want) if missing(held, [rule])]
         new["rules"] = items(stored.get("rules")) + [rule.document() for rule in added]
     return new if new != stored else None
 

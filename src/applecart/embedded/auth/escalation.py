@@ -38,29 +38,16 @@ def refuse(
     if MASTERS in user.groups or (old is not None and _effective(obj) == _effective(old)):
         return None
     if resource_label in (ROLES, CLUSTER_ROLES):
-        return _refuse_role(user, resource_label, obj, old, rbac, namespace, name, is_allowed)
+        if is_allowed(user, _about("escalate", resource_label.partition(".")[0], namespace, name)):
+            return None
+        why = _lacks(user, rbac, namespace, rules_of(obj))
+        gathers = is_aggregated(obj) or (old is not None and is_aggregated(old))
+        if why is None and resource_label == CLUSTER_ROLES and gathers and _lacks(user, rbac, namespace, EVERYTHING):
+            why = AGGREGATION_TEXT
+        return forbidden(_resource(resource_label), name_of(obj), why) if why else None
     if resource_label in (ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS):
         return _refuse_binding(user, resource_label, obj, rbac, namespace, is_allowed)
     return None
-
-
-def _refuse_role(
-    user: User,
-    label: str,
-    obj: Document,
-    old: Document | None,
-    rbac: Rbac,
-    namespace: str,
-    name: str,
-    is_allowed: Callable[[User, Attributes], bool],
-) -> Refusal | None:
-    if is_allowed(user, _about("escalate", label.partition(".")[0], namespace, name)):
-        return None
-    why = _lacks(user, rbac, namespace, rules_of(obj))
-    gathers = is_aggregated(obj) or (old is not None and is_aggregated(old))
-    if why is None and label == CLUSTER_ROLES and gathers and _lacks(user, rbac, namespace, EVERYTHING):
-        why = AGGREGATION_TEXT
-    return forbidden(_resource(label), name_of(obj), why) if why else None
 
 
 def _refuse_binding(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from applecart.embedded.auth.rule_index import RuleIndex
 
 ALL = "*"
+MEMBERS = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")  # of a rule as a document has them
 MOST_SINGLE_RULES = 100_000  # of one comparison; the largest role of a cluster has some hundred, and lists multiply
 
 
@@ -57,14 +58,8 @@ class Rule(msgspec.Struct, frozen=True):
         return (ALL in self.verbs or verb in self.verbs) and any(_path_covers(one, path) for one in self.paths)
 
     def document(self) -> Document:
-        members = {
-            "apiGroups": self.groups,
-            "nonResourceURLs": self.paths,
-            "resourceNames": self.names,
-            "resources": self.resources,
-            "verbs": self.verbs,
-        }
-        return {name: list(value) for name, value in members.items() if value}
+        members = zip(MEMBERS, msgspec.structs.astuple(self), strict=True)
+        return {name: list(value) for name, value in sorted(members) if value}
 
     def __str__(self) -> str:
         members = {
@@ -79,13 +74,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 def read_rule(document: object) -> Rule:
     rule = mapping(document)
-    return Rule(
-        texts(rule.get("verbs")),
-        texts(rule.get("apiGroups")),
-        texts(rule.get("resources")),
-        texts(rule.get("resourceNames")),
-        texts(rule.get("nonResourceURLs")),
-    )
+    return Rule(*(texts(rule.get(member)) for member in MEMBERS))
 
 
 def rules_of(role: Document) -> tuple[Rule, ...]:

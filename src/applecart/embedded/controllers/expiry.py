@@ -130,7 +130,10 @@ class Expiry:
             await asyncio.sleep(SWEEP_EVERY_S)
 
     async def sweep(self) -> None:
-        plan = await self._plan_leases()
+        # Leases first: a Node that appears after them is seen, and its Lease stays.
+        leases = await self._client.list(Lease, NODE_LEASES)
+        names = {node.name for node in await self._client.list(Node)}
+        plan = self._leases.plan(leases, names, self._clock.monotonic())
         if self._with_events:
             plan += await self._plan_events()
         await self.carry_out(plan)
@@ -146,12 +149,6 @@ class Expiry:
             log.bind(step.key).debug("expired", kind=step.kind.resource.label, because=step.because)
         if removed:
             log.info("expired objects were removed", count=removed)
-
-    async def _plan_leases(self) -> list[Expire]:
-        # Leases first: a Node that appears after them is seen, and its Lease stays.
-        leases = await self._client.list(Lease, NODE_LEASES)
-        names = {node.name for node in await self._client.list(Node)}
-        return self._leases.plan(leases, names, self._clock.monotonic())
 
     async def _plan_events(self) -> list[Expire]:
         found: list[Dated] = []

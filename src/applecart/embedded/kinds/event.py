@@ -67,15 +67,8 @@ class EventStrategy(Strategy):
         return _validate(obj, "reportingComponent")
 
     def fields(self, obj: Document) -> dict[str, str]:
-        about = obj.get("involvedObject") or {}
-        component = obj.get("reportingComponent") or ""
-        return {
-            **{f"involvedObject.{name}": about.get(name) or "" for name in _OBJECT_FIELDS},
-            "reason": obj.get("reason") or "",
-            "reportingComponent": component,
-            "source": (obj.get("source") or {}).get("component") or component,
-            "type": obj.get("type") or "",
-        }
+        source = (obj.get("source") or {}).get("component") or obj.get("reportingComponent") or ""
+        return {**_fields(obj, "involvedObject", "reportingComponent"), "source": source}
 
 
 class NewEventStrategy(Strategy):
@@ -113,13 +106,13 @@ class NewEventStrategy(Strategy):
         return errors
 
     def fields(self, obj: Document) -> dict[str, str]:
-        about = obj.get("regarding") or {}
-        return {
-            **{f"regarding.{name}": about.get(name) or "" for name in _OBJECT_FIELDS},
-            "reason": obj.get("reason") or "",
-            "reportingController": obj.get("reportingController") or "",
-            "type": obj.get("type") or "",
-        }
+        return _fields(obj, "regarding", "reportingController")
+
+
+def _fields(obj: Document, subject: str, component: str) -> dict[str, str]:
+    about = obj.get(subject) or {}
+    of_subject = {f"{subject}.{name}": about.get(name) or "" for name in _OBJECT_FIELDS}
+    return of_subject | {name: obj.get(name) or "" for name in ("reason", component, "type")}
 
 
 def _series_errors(event: Document) -> list[FieldError]:

@@ -73,14 +73,10 @@ def tolerate_lost_node(spec: dict[str, Any]) -> None:
     """Tolerations that keep a Pod on a lost node for a while, unless it says something about such nodes itself."""
     tolerations = spec.get("tolerations") or ()
     for taint in (NOT_READY, UNREACHABLE):
-        if any(_covers(toleration, taint) for toleration in tolerations):
+        if any(one.get("key") in (taint, "", None) and one.get("effect") in ("NoExecute", "", None) for one in tolerations):
             continue
         added = {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": DEFAULT_TOLERATION_S}
         tolerations = spec["tolerations"] = [*tolerations, added]
-
-
-def _covers(toleration: dict[str, Any], taint: str) -> bool:
-    return toleration.get("key") in (taint, "", None) and toleration.get("effect") in ("NoExecute", "", None)
 
 
 def admit_priority(pod: Document, reader: Reader) -> None:

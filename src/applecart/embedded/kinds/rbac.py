@@ -38,6 +38,9 @@ class _NamedFreely(Strategy):
     name_problems = staticmethod(_name_problems)
     granting: str  # the list that grants
 
+    def __init__(self, *, namespaced: bool) -> None:
+        self.namespaced = namespaced
+
     def validate_with(self, found: list[FieldError], obj: Document, old: Document | None) -> list[FieldError]:
         """What was stored without a limit may stay, so that it can be labelled and deleted."""
         found = super().validate_with(found, obj, old)
@@ -52,9 +55,6 @@ class _NamedFreely(Strategy):
 
 class RoleStrategy(_NamedFreely):
     granting = "rules"
-
-    def __init__(self, *, namespaced: bool) -> None:
-        self.namespaced = namespaced
 
     def default(self, obj: Document) -> None:
         obj.setdefault("rules", None)
@@ -103,9 +103,6 @@ class BindingStrategy(_NamedFreely):
 
     granting = "subjects"
 
-    def __init__(self, *, namespaced: bool) -> None:
-        self.namespaced = namespaced
-
     def default(self, obj: Document) -> None:
         ref = obj.setdefault("roleRef", {})
         if not ref.get("apiGroup"):
@@ -134,11 +131,7 @@ class BindingStrategy(_NamedFreely):
         if obj["roleRef"] == old.get("roleRef"):
             return []
         ref = obj["roleRef"]
-        shown = {
-            "APIGroup": ref["apiGroup"],
-            "Kind": ref["kind"],
-            "Name": ref["name"],
-        }  # by the names of the real server's struct
+        shown = {"APIGroup": ref["apiGroup"], "Kind": ref["kind"], "Name": ref["name"]}  # as the real server's struct has them
         return [invalid("roleRef", shown, "cannot change roleRef")]
 
 

@@ -34,13 +34,8 @@ class Owner(NamedTuple):
     @property
     def identifier(self) -> str:
         """How owners are ordered in messages."""
-        parts = {
-            "manager": self.manager,
-            "operation": self.operation,
-            "apiVersion": self.api_version,
-            "subresource": self.subresource,
-        }
-        return json.dumps({name: part for name, part in parts.items() if part}, separators=(",", ":"), ensure_ascii=False)
+        parts = zip(("manager", "operation", "apiVersion", "subresource"), self, strict=True)
+        return json.dumps({name: part for name, part in parts if part}, separators=(",", ":"), ensure_ascii=False)
 
 
 class ManagerEntry(NamedTuple):

@@ -302,17 +302,8 @@ class ResourceMetrics:
 
 def _list(kind: Resource, items: Iterator[Document], request: ApiRequest) -> Answer:
     matches = _selection(request)
-    return Answer(
-        200,
-        encode(
-            {
-                "kind": f"{kind.kind}List",
-                "apiVersion": kind.api_version,
-                "metadata": {},
-                "items": [item for item in items if matches(item["metadata"])],
-            }
-        ),
-    )
+    chosen = [item for item in items if matches(item["metadata"])]
+    return Answer(200, encode({"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": {}, "items": chosen}))
 
 
 def _selection(request: ApiRequest) -> Callable[[Document], bool]:

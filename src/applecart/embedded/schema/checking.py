@@ -143,11 +143,8 @@ def _check_text(node: SchemaNode, value: str, path: str, found: list[FieldError]
     elif node.pattern is not None and not node.pattern.matches(value):
         found.append(FieldError("Invalid", _field(path), f"{path} in body should match '{node.pattern.text}'", value))
     if node.format and not fits_format(node.format, value):
-        found.append(_wrong_format(path, node.format, value))
-
-
-def _wrong_format(path: str, wanted: str, value: str) -> FieldError:
-    return FieldError("TypeInvalid", _field(path), f"{path} in body must be of type {wanted}: {shown(value)}", value)
+        text = f"{path} in body must be of type {node.format}: {shown(value)}"
+        found.append(FieldError("TypeInvalid", _field(path), text, value))
 
 
 def _check_items(node: SchemaNode, value: list[Any], path: str, old: Any, found: list[FieldError]) -> int:

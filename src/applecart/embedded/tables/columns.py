@@ -55,11 +55,10 @@ class BuiltInTable:
         return self._conditions(obj) if self._conditions else None
 
 
-def default_row(obj: Document, metadata: dict[str, Any], now: datetime) -> list[Any]:
-    return [metadata.get("name", ""), metadata.get("creationTimestamp") or "0001-01-01T00:00:00Z"]
-
-
-DEFAULT = BuiltInTable((NAME, CREATED_AT), default_row)
+DEFAULT = BuiltInTable(
+    (NAME, CREATED_AT),
+    lambda obj, metadata, now: [metadata.get("name", ""), metadata.get("creationTimestamp") or "0001-01-01T00:00:00Z"],
+)
 
 
 def duration_text(seconds: int) -> str:

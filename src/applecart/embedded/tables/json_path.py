@@ -8,6 +8,7 @@ gives nothing); only a path that cannot be read is a ValueError. Never changes a
 
 import re
 from collections.abc import Callable, Sequence
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any, NoReturn
 
 from applecart.embedded.schema.budget import OverBudget, spend
@@ -20,6 +21,7 @@ _SLICE = re.compile(r"(-?[0-9]*)(:-?[0-9]*)?(:-?[0-9]*)?")
 _COMPARISON = re.compile(r"([^!<>=]+)([!<>=]+)(.+)")
 _ESCAPE = re.compile(r"\\(?:([abfnrtv\\'\"])|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-7]{3}))")
 _LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\"}
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {"==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 _ENDS_NAME = frozenset(" \t\r\n.,[]$@{}")
 Step = Callable[[list[Any]], list[Any]]
 MAX_VALUES = 100_000  # on the way; `..` behind `..` multiplies them, and one row must not stop the server
@@ -352,19 +354,6 @@ def _sort(value: Any) -> str:
 
 def _compare(left: Any, operator: str, right: Any) -> bool:
     sort = _sort(left)
-    if sort != _sort(right) or (sort == "bool" and operator not in ("==", "!=")):
+    if sort != _sort(right) or (sort == "bool" and operator not in ("==", "!=")) or operator not in _COMPARISONS:
         raise NoAnswer
-    match operator:
-        case "==":
-            return bool(left == right)
-        case "!=":
-            return bool(left != right)
-        case "<":
-            return bool(left < right)
-        case "<=":
-            return bool(left <= right)
-        case ">":
-            return bool(left > right)
-        case ">=":
-            return bool(left >= right)
-    raise NoAnswer
+    return bool(_COMPARISONS[operator](left, right))

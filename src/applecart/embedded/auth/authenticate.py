@@ -177,12 +177,9 @@ class Authenticator:
 
     def user(self, certificate_der: bytes | None, authorization: str | None) -> User:
         """Who sends a request with this verified certificate and Authorization header; raises 401."""
-        if certificate_der:
-            user = self._certificates.user(certificate_der)
-            if user is not None:
-                return user
-        token = bearer_token(authorization)
-        if token:
+        if certificate_der and (user := self._certificates.user(certificate_der)) is not None:
+            return user
+        if token := bearer_token(authorization):
             try:
                 return self._tokens.verify(token).user
             except BadToken:

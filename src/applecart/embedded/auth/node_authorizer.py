@@ -107,8 +107,7 @@ class NodeAuthorizer:
         a = attributes
         if not a.is_resource:
             return NO_OPINION  # nodes have no rules about paths of their own
-        judge = self._judges.get((a.group, a.resource))
-        if judge is not None:
+        if (judge := self._judges.get((a.group, a.resource))) is not None:
             return judge(node, a)
         if any(not rule.names and rule.is_about(a.verb, a.group, a.resource, a.subresource) for rule in NODE_RULES):
             return ALLOWED

@@ -244,8 +244,7 @@ class Rbac:
         grants: list[_Grant] = []
         problems: list[str] = []
         for binding in first.values():
-            role = self._resolve(binding.role, scope)
-            if role is not None:
+            if (role := self._resolve(binding.role, scope)) is not None:
                 grants.append(_Grant(role, binding, next(place for place in places if place in binding.subjects)))
             elif len(problems) < MOST_PROBLEMS:
                 problems.append(_unresolved(*binding.role))

@@ -192,8 +192,7 @@ def _access_review(
 
 def _attributes(spec: Document) -> tuple[Attributes, str]:
     """What is asked, and which part of the question could not be read."""
-    path = spec.get("nonResourceAttributes")
-    if path is not None:
+    if (path := spec.get("nonResourceAttributes")) is not None:
         return Attributes(verb=text(mapping(path).get("verb")), path=text(mapping(path).get("path"))), ""
     asked = mapping(spec.get("resourceAttributes"))
     field_selector, ignored = read_field_selector(asked.get("fieldSelector"))

@@ -27,8 +27,7 @@ class PriorityClassStrategy(Strategy):
         errors: list[FieldError] = []
         name, value = obj["metadata"].get("name") or "", obj["value"]
         if name.startswith(SYSTEM_PREFIX):
-            problem = _system_problem(name, value, bool(obj.get("globalDefault")))
-            if problem:
+            if problem := _system_problem(name, value, bool(obj.get("globalDefault"))):
                 text = f"priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. error: {problem}"
                 errors.append(forbidden("metadata.name", text))
         elif value > PRIORITY_MAX:
@@ -70,8 +69,7 @@ class RuntimeClassStrategy(Strategy):
         validate_name(obj["handler"], "handler", label_problems, errors)
         if obj.get("overhead") is not None:
             validate_requirements({"limits": obj["overhead"].get("podFixed")}, "overhead", errors)
-        scheduling = obj.get("scheduling")
-        if scheduling is not None:
+        if (scheduling := obj.get("scheduling")) is not None:
             validate_labels(scheduling.get("nodeSelector"), "scheduling.nodeSelector", errors)
             path, tolerations = "scheduling.tolerations", scheduling.get("tolerations") or []
             validate_tolerations(tolerations, errors, path)

@@ -21,8 +21,7 @@ _JSON_KEYS = {"kubernetes.io/dockercfg": ".dockercfg", "kubernetes.io/dockerconf
 
 class SecretStrategy(Strategy):
     def default(self, obj: Document) -> None:
-        texts = obj.pop("stringData", None)
-        if texts:
+        if texts := obj.pop("stringData", None):
             data = obj["data"] = dict(obj.get("data") or {})
             for key, text in texts.items():
                 data[key] = base64.b64encode(text.encode("utf-8", "surrogatepass")).decode()

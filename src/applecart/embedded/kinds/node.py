@@ -77,8 +77,7 @@ def _validate_taints(taints: list[dict[str, Any]], errors: list[FieldError]) -> 
         at = f"metadata.taints[{index}]"
         key, value, effect = taint.get("key") or "", taint.get("value") or "", taint.get("effect") or ""
         errors += [invalid(f"{at}.key", key, problem) for problem in qualified_name_problems(key)]
-        problems = label_value_problems(value)
-        if problems:
+        if problems := label_value_problems(value):
             errors.append(invalid(f"{at}.value", value, ";".join(problems)))
         if not effect:
             errors.append(required(f"{at}.effect"))

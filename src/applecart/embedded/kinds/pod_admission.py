@@ -123,8 +123,7 @@ def admit_runtime_class(pod: Document, reader: Reader) -> None:
         if stored is None:
             raise _rejected(pod, f"pod rejected: RuntimeClass {quoted(name)} not found")
         found = stored
-    overhead = (found.get("overhead") or {}).get("podFixed")
-    if overhead:
+    if overhead := (found.get("overhead") or {}).get("podFixed"):
         if spec.get("overhead") and spec["overhead"] != overhead:
             raise _rejected(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
         spec["overhead"] = overhead

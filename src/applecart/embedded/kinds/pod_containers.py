@@ -121,8 +121,7 @@ def _validate_ports(ports: list[dict[str, Any]], path: str, errors: list[FieldEr
     names: set[str] = set()
     for index, port in enumerate(ports):
         at = f"{path}[{index}]"
-        name = port.get("name")
-        if name:
+        if name := port.get("name"):
             problems = port_name_problems(name)
             errors += [invalid(f"{at}.name", name, problem) for problem in problems]
             if name in names:
@@ -179,8 +178,7 @@ def _validate_value_from(source: dict[str, Any], value: str, at: str, errors: li
 def _validate_env_from(sources: list[dict[str, Any]], path: str, errors: list[FieldError]) -> None:
     for index, source in enumerate(sources):
         at = f"{path}[{index}]"
-        prefix = source.get("prefix")
-        if prefix:
+        if prefix := source.get("prefix"):
             errors += [invalid(f"{at}.prefix", prefix, problem) for problem in env_name_problems(prefix)]
         said = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
         for kind in said:

@@ -104,8 +104,7 @@ def _default_probe(probe: dict[str, Any]) -> None:
 
 
 def _default_handler(handler: dict[str, Any]) -> None:
-    http = handler.get("httpGet")
-    if http is not None:
+    if (http := handler.get("httpGet")) is not None:
         if not http.get("path"):
             http["path"] = "/"
         if not http.get("scheme"):

@@ -154,8 +154,7 @@ def _validate_rest(spec: dict[str, Any], errors: list[FieldError]) -> None:
         validate_choice(policy, "spec.preemptionPolicy", PREEMPTION_POLICIES, errors)
     if spec.get("overhead"):
         validate_requirements({"limits": spec["overhead"]}, "spec.overhead", errors)
-    system = spec.get("os")
-    if system is not None:
+    if (system := spec.get("os")) is not None:
         if not system.get("name"):
             errors.append(required("spec.os.name"))
         elif system["name"] not in _OPERATING_SYSTEMS:
@@ -227,12 +226,10 @@ def validate_tolerations(tolerations: list[dict[str, Any]], errors: list[FieldEr
 
 def validate_affinity(affinity: dict[str, Any], errors: list[FieldError]) -> None:
     at = "spec.affinity"
-    node = affinity.get("nodeAffinity")
-    if node:
+    if node := affinity.get("nodeAffinity"):
         _validate_node_affinity(node, f"{at}.nodeAffinity", errors)
     for name in ("podAffinity", "podAntiAffinity"):
-        pods = affinity.get(name)
-        if pods:
+        if pods := affinity.get(name):
             for index, term in enumerate(pods.get(REQUIRED) or ()):
                 _validate_pod_term(term, f"{at}.{name}.{REQUIRED}[{index}]", errors)
             for index, weighted in enumerate(pods.get(_PREFERRED) or ()):

@@ -141,8 +141,7 @@ def _validate_source(volume: dict[str, Any], at: str, errors: list[FieldError]) 
     for extra in sources[1:]:
         errors.append(forbidden(f"{at}.{extra}", "may not specify more than 1 volume type"))
     for source in sources[:1]:
-        check = _CHECKS.get(source)
-        if check is not None:
+        if (check := _CHECKS.get(source)) is not None:
             check(volume[source], f"{at}.{source}", errors)
 
 
@@ -196,8 +195,7 @@ def _projected(source: dict[str, Any], at: str, errors: list[FieldError]) -> Non
         for item in (projection.get("downwardAPI") or {}).get("items") or ():
             _downward_file(item, f"{here}.downwardAPI", errors)
             _claim_path(item.get("path") or "", item.get("path") or "", paths, at, errors)
-        token = projection.get("serviceAccountToken")
-        if token is not None:
+        if (token := projection.get("serviceAccountToken")) is not None:
             _token(token, at, f"{here}.serviceAccountToken", errors)
         if sum(1 for value in projection.values() if value is not None) > 1:
             errors.append(forbidden(here, "may not specify more than 1 volume type per source"))

@@ -83,8 +83,7 @@ class RoleStrategy(_NamedFreely):
 def _validate_rule(rule: dict[str, Any], namespaced: bool, at: str, errors: list[FieldError]) -> None:
     if not rule.get("verbs"):
         errors.append(required(f"{at}.verbs", "verbs must contain at least one value"))
-    urls = rule.get("nonResourceURLs")
-    if urls:
+    if urls := rule.get("nonResourceURLs"):
         if namespaced:
             text = "namespaced rules cannot apply to non-resource URLs"
             errors.append(invalid(f"{at}.nonResourceURLs", urls, text))

@@ -50,8 +50,7 @@ def may_be_overcommitted(name: str) -> bool:
 
 @remembered(CACHED_NAMES)
 def resource_name_problems(name: str) -> tuple[str, ...]:
-    problems = qualified_name_problems(name)
-    if problems:
+    if problems := qualified_name_problems(name):
         return tuple(problems)
     if "/" not in name and name not in _STANDARD and not is_huge_pages(name):
         return ("must be a standard resource type or fully qualified",)
@@ -93,8 +92,7 @@ def validate_requirements(resources: dict[str, Any] | None, path: str, errors: l
         at = f"{path}.requests[{name}]"
         errors += [invalid(at, name, problem) for problem in container_resource_name_problems(name)]
         amount = amount_of(value, at, name, errors)
-        limit = limits.get(name)
-        if limit is not None:
+        if (limit := limits.get(name)) is not None:
             if amount.nanos != limit.nanos and not may_be_overcommitted(name):
                 text = f"must be equal to {name} limit of {limit.canonical}"
                 errors.append(invalid(f"{path}.requests", amount.canonical, text))

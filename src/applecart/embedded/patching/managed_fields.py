@@ -226,8 +226,7 @@ def track_update(old: dict[str, Any] | None, new: dict[str, Any], writer: Writer
         if fields := writer.text_of_new(new):
             metadata["managedFields"] = [_written(owner, owner.api_version, stamp(writer.now), msgspec.Raw(fields.encode()))]
         return
-    after = after_update(entries, writer.changes(old, new), owner, writer.now)
-    if after:
+    if after := after_update(entries, writer.changes(old, new), owner, writer.now):
         metadata["managedFields"] = stored if after == known else write_entries(after, as_text=True)
 
 

@@ -267,12 +267,7 @@ class ResourceMetrics:
             own: Usage | None = usage[name].own
             node = self._core.reader.get("nodes", "", name)
             if own is not None and node is not None:
-                yield {
-                    "metadata": self._metadata(node),
-                    "timestamp": stamp(own.at),
-                    "window": WINDOW,
-                    "usage": usage_document(own),
-                }
+                yield self._measured(node, own.at, {"usage": usage_document(own)})
 
     def _pods(self, usage: Any, namespace: str | None) -> Iterator[Document]:
         found = {key: containers for of_node in usage.values() for key, containers in of_node.pods.items()}
@@ -283,21 +278,18 @@ class ResourceMetrics:
                     yield self._pod(pod, found[key])
 
     def _pod(self, pod: Document, containers: Any) -> Document:
-        return {
-            "metadata": self._metadata(pod),
-            "timestamp": stamp(min(usage.at for usage in containers.values())),
-            "window": WINDOW,
-            "containers": [{"name": name, "usage": usage_document(usage)} for name, usage in containers.items()],
-        }
+        figures = [{"name": name, "usage": usage_document(usage)} for name, usage in containers.items()]
+        return self._measured(pod, min(usage.at for usage in containers.values()), {"containers": figures})
 
-    def _metadata(self, of: Document) -> Document:
+    def _measured(self, of: Document, at: datetime, figures: Document) -> Document:
         metadata = of["metadata"]
-        return {
+        shown = {
             "name": metadata["name"],
             **({"namespace": metadata["namespace"]} if "namespace" in metadata else {}),
             "creationTimestamp": stamp(self._core.clock.now()),
             **({"labels": metadata["labels"]} if metadata.get("labels") else {}),
         }
+        return {"metadata": shown, "timestamp": stamp(at), "window": WINDOW, **figures}
 
 
 def _list(kind: Resource, items: Iterator[Document], request: ApiRequest) -> Answer:

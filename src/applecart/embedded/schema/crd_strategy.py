@@ -16,7 +16,7 @@ from applecart.api.meta import stamp
 from applecart.embedded.field_errors import FieldError, forbidden, invalid, not_supported, required
 from applecart.embedded.kinds.conditions import is_true, with_condition
 from applecart.embedded.kinds.names import label_1035_problems, subdomain_problems
-from applecart.embedded.kinds.strategy import Strategy, keep
+from applecart.embedded.kinds.strategy import Document, Strategy, keep
 from applecart.embedded.refusals import bad_request
 from applecart.embedded.schema.budget import OF_A_DEFINITION, OverBudget, budget
 from applecart.embedded.schema.compiled import TOO_DEEP
@@ -24,8 +24,6 @@ from applecart.embedded.schema.custom_kind import compiled_schemas
 from applecart.embedded.schema.extensions import MIXED_CASE
 from applecart.embedded.schema.versions import shared_parts, version_errors
 from applecart.embedded.tables.json_path import MAX_LENGTH
-
-Document = dict[str, Any]
 
 
 class TakenNames(msgspec.Struct, frozen=True):
@@ -73,8 +71,7 @@ def status_with_names(crd: Document, taken: TakenNames, now: datetime) -> Docume
         ("listKind", taken.kinds, "ListKindConflict"),
     ):
         asked = wanted.get(name)
-        refused = _refused(asked, accepted.get(name), used)
-        if refused:
+        if refused := _refused(asked, accepted.get(name), used):
             is_accepted, reason, message = False, conflict, refused
         elif asked:
             accepted[name] = asked

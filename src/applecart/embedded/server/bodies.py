@@ -131,8 +131,7 @@ def take_in(
 def take_in_custom(kind: Kind, document: Document, raw: bytes = b"") -> list[str]:
     """Metadata is that of every object; the rest is the schema's. What is unknown or occurs twice, as sentences."""
     problems = duplicate_fields(raw, document) if raw else []
-    metadata = document.get("metadata")
-    if metadata is not None:
+    if (metadata := document.get("metadata")) is not None:
         try:
             conformed = conform({"metadata": metadata}, _ANY_OBJECT)
         except Refusal as refusal:

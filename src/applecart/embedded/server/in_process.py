@@ -54,8 +54,7 @@ class InProcessStream:
         self.cut()
         if self._coming is not None:
             await asyncio.wait((self._coming,))
-        close = getattr(self._chunks, "aclose", None)
-        if close is not None:
+        if (close := getattr(self._chunks, "aclose", None)) is not None:
             await close()
 
     def cut(self) -> None:

@@ -21,8 +21,7 @@ class BadBase64(ValueError):
 def canonical(text: str) -> str:
     """The same bytes in the form the API stores: padded, on one line."""
     raw = text.encode("utf-8", "surrogatepass")
-    fault = _fault(raw)
-    if fault is not None:
+    if (fault := _fault(raw)) is not None:
         raise BadBase64(f"illegal base64 data at input byte {fault}")
     return encoded(binascii.a2b_base64(raw))
 

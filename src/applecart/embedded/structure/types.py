@@ -59,6 +59,12 @@ class ValueType:
     def struct(self) -> "StructType":
         return struct_of(self.name)
 
+    @property
+    def inner(self) -> "ValueType":
+        """The element of a type that has one."""
+        assert self.element is not None
+        return self.element
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field:

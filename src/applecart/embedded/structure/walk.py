@@ -144,7 +144,7 @@ class Walk:
     def _list(self, value: Any, type: ValueType, path: str) -> Any:
         if not isinstance(value, list):
             return self._wrong(json_type(value), type.go)
-        element = _element(type)
+        element = type.inner
         return [
             zero_of(element) if each is None else self.value(each, element, f"{path}[{index}]")
             for index, each in enumerate(value)
@@ -153,7 +153,7 @@ class Walk:
     def _map(self, value: Any, type: ValueType, path: str) -> Any:
         if not isinstance(value, dict):
             return self._wrong(json_type(value), type.go)
-        element = _element(type)
+        element = type.inner
         if element.form == "bytes":  # a map shows an absent value as an empty one
             return {name: "" if each is None else self._bytes(each, element) for name, each in value.items()}
         return {
@@ -276,11 +276,6 @@ def _apart(value: Any, type: ValueType) -> Any:
     if walk.first is not None:
         raise walk.first
     return decoded
-
-
-def _element(type: ValueType) -> ValueType:
-    assert type.element is not None
-    return type.element
 
 
 def _number(value: int | float) -> str:

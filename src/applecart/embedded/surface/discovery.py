@@ -8,16 +8,14 @@ documents are made when they are first asked for.
 import base64
 import hashlib
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
 from applecart.embedded.kinds.kind import Subresource
 from applecart.embedded.schema.budget import spend
 from applecart.embedded.surface.negotiation import DiscoveryAnswer
+from applecart.embedded.surface.openapi import Document
 from applecart.embedded.surface.served import Served, groups_of
-
-Document = dict[str, Any]
 
 # The order in which the real server lists the verbs of custom kinds; those of built-in ones are sorted.
 CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")

@@ -209,11 +209,9 @@ def _value(type: ValueType) -> Document:
         case "struct" | "special":
             return _reference(_go_name(type.name))
         case "list":
-            assert type.element is not None
-            return {"type": "array", "items": _value(type.element)}
+            return {"type": "array", "items": _value(type.inner)}
         case "map":
-            assert type.element is not None
-            return {"type": "object", "additionalProperties": _value(type.element)}
+            return {"type": "object", "additionalProperties": _value(type.inner)}
         case "int":
             return {"type": "integer", "format": "int32" if type.name == "int32" else "int64"}
         case "float":

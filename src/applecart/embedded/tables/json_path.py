@@ -271,8 +271,7 @@ def _descend(values: list[Any]) -> list[Any]:
     waiting = list(reversed(values))
     while waiting:
         value = waiting.pop()
-        children = _children(value)
-        if children:
+        if children := _children(value):
             found.append(value)
             spend(1 + len(children))
             if len(found) > MAX_VALUES:

@@ -18,7 +18,6 @@ from applecart.clock import Clock
 from applecart.embedded.controllers.namespaces.ending import (
     WELL,
     Content,
-    Document,
     Ending,
     Survey,
     conditions_after,
@@ -28,6 +27,7 @@ from applecart.embedded.controllers.namespaces.ending import (
     status_after,
     unexpected,
 )
+from applecart.embedded.kinds.strategy import Document
 from applecart.kube.client import Client
 from applecart.kube.discovery import Discovery, Served, discover
 from applecart.kube.errors import NotFound, ServerFault

@@ -60,8 +60,7 @@ class Owners:
 
     async def standing(self, reference: OwnerReference, dependent: Object) -> tuple[OwnerState, bool]:
         """How the owner is, and whether its end will be told to us."""
-        seen = self._graph.owner_of(reference, dependent)
-        if seen is not None:
+        if (seen := self._graph.owner_of(reference, dependent)) is not None:
             return standing_of(seen), True
         resource = self.discovery.find(reference.api_version, reference.kind)
         if resource is None:

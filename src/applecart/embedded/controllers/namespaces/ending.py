@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Any
 
 import msgspec
 
@@ -18,6 +17,7 @@ from applecart.api.core import Namespace
 from applecart.api.meta import Key, Object, Resource, instant
 from applecart.api.pods import Pod
 from applecart.embedded.kinds.conditions import with_condition
+from applecart.embedded.kinds.strategy import Document
 from applecart.kube.backoff import Backoff
 from applecart.kube.client import Client
 from applecart.kube.controller import DONE, Controller, Result, again_in
@@ -44,8 +44,6 @@ WELL = {
     CONTENT_REMAINING: ("ContentRemoved", "All content successfully removed"),
     FINALIZERS_REMAINING: ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
 }
-
-Document = dict[str, Any]
 
 PODS = "pods"
 GRACE_S = 30  # of a Pod that says none

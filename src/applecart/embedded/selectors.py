@@ -230,11 +230,7 @@ class _Parser:
                 values.append(_checked(key, token, len(values)))
                 is_wanted = False
             else:
-                raise _unparsed(
-                    f"found '{token}', expected: ',' or ')'"
-                    if not is_wanted
-                    else f"found '{token}', expected: ',', ')' or identifier"
-                )
+                raise _unparsed(f"found '{token}', expected: " + ("',', ')' or identifier" if is_wanted else "',' or ')'"))
 
     def _peek(self) -> str:
         return self._tokens[self._at] if self._at < len(self._tokens) else ""

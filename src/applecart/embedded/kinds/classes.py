@@ -82,6 +82,4 @@ class RuntimeClassStrategy(Strategy):
         return errors
 
     def validate_update(self, obj: Document, old: Document) -> list[FieldError]:
-        if obj["handler"] == old.get("handler"):
-            return []
-        return [invalid("handler", obj["handler"], IMMUTABLE)]
+        return [] if obj["handler"] == old.get("handler") else [invalid("handler", obj["handler"], IMMUTABLE)]

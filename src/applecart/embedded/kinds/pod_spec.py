@@ -125,16 +125,14 @@ def _validate_placement(spec: dict[str, Any], errors: list[FieldError]) -> None:
 
 
 def _validate_identity(spec: dict[str, Any], errors: list[FieldError]) -> None:
-    for name, check in (("serviceAccountName", subdomain_problems), ("nodeName", subdomain_problems)):
-        value = spec.get(name)
-        if value:
-            errors += [invalid(f"spec.{name}", value, problem) for problem in check(value)]
+    for name in ("serviceAccountName", "nodeName"):
+        if value := spec.get(name):
+            errors += [invalid(f"spec.{name}", value, problem) for problem in subdomain_problems(value)]
     deadline_s = spec.get("activeDeadlineSeconds")
     if deadline_s is not None and not 1 <= deadline_s <= DEADLINE_MAX_S:
         errors.append(invalid("spec.activeDeadlineSeconds", deadline_s, f"must be between 1 and {DEADLINE_MAX_S}, inclusive"))
     for name in ("hostname", "subdomain"):
-        value = spec.get(name)
-        if value:
+        if value := spec.get(name):
             errors += [invalid(f"spec.{name}", value, problem) for problem in label_problems(value)]
 
 

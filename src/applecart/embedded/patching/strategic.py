@@ -158,9 +158,7 @@ def _by_place(items: list[tuple[Identity, Any]], positions: dict[Identity, int])
 
 
 def _goes_before(one: Identity, other: Identity, positions: dict[Identity, int]) -> bool:
-    if one in positions and other in positions:
-        return positions[one] < positions[other]
-    return True
+    return one not in positions or other not in positions or positions[one] < positions[other]
 
 
 def _woven(

@@ -90,15 +90,10 @@ def make_api_service(core: Core) -> Submitted | None:
 def aggregate(core: Core) -> Submitted | None:
     """Write the rules of ClusterRoles that gather those of others."""
     roles = core.registry.built_in("v1", "clusterroles", GROUP)
-    documents = []
-    for record in core.store.table(roles.storage.label).records():
-        tip = find(core, roles, record.key)
-        if tip is not None:
-            documents.append(viewed(core, roles, tip))
+    tips = [find(core, roles, record.key) for record in core.store.table(roles.storage.label).records()]
     last: Submitted | None = None
-    for name, rules in plan_aggregation(documents).items():
-        tip = find(core, roles, Key("", name))
-        if tip is not None:
+    for name, rules in plan_aggregation([viewed(core, roles, tip) for tip in tips if tip]).items():
+        if (tip := find(core, roles, Key("", name))) is not None:
             role = viewed(core, roles, tip)
             configuration = {"apiVersion": role["apiVersion"], "kind": role["kind"], "metadata": {"name": name}, "rules": rules}
             applied = applied_to(core, roles, role, configuration, GATHERER, force=True)
@@ -110,9 +105,7 @@ def _reconcile(core: Core, document: Document) -> Submitted | None:
     group, _, version = document["apiVersion"].rpartition("/")
     kind = core.registry.of_kind(group, version, document["kind"])
     assert kind is not None, f"no kind {document['kind']}"
-    metadata = document["metadata"]
-    key = Key(metadata.get("namespace", "") if kind.resource.namespaced else "", metadata["name"])
-    record = find(core, kind, key)
+    record = find(core, kind, key_of(kind, document))
     if record is None:
         return write_own(core, kind, document)
     changed = reconciled(document, viewed(core, kind, record))

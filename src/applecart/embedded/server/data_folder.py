@@ -131,8 +131,7 @@ def filesystem_of(folder: Path) -> str:
     for line in lines:
         _, point, kind, *_ = [*line.split(" "), "", "", ""]
         point = point.replace("\\040", " ")
-        inside = folder == Path(point) or Path(point) in folder.parents
-        if inside and len(point) > len(best[0]):
+        if Path(point) in (folder, *folder.parents) and len(point) > len(best[0]):
             best = (point, kind)
     return best[1]
 

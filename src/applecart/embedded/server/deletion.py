@@ -78,8 +78,7 @@ def decide(kind: Kind, document: Document, options: DeleteOptions, now: datetime
         return Fate.MARK if waits else Fate.MARK_THEN_REMOVE
     if not metadata.get("finalizers"):
         return Fate.REMOVE
-    is_marked_now = mark(metadata, now)
-    return Fate.MARK if is_marked_now or finalizers_change else Fate.LEAVE
+    return Fate.MARK if mark(metadata, now) or finalizers_change else Fate.LEAVE
 
 
 def mark(metadata: dict[str, Any], now: datetime) -> bool:

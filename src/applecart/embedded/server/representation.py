@@ -82,8 +82,7 @@ class Forms:
             if sum(record.size_bytes for record in page.records) > MOST_YAML_BYTES:
                 raise _too_long_for_yaml("list")
             return StreamAnswer(self._as_yaml(pieces), content_type=self._chosen.media_type)
-        is_short = len(page.records) <= slice_size and all(record.size_bytes <= LARGE_BYTES for record in page.records)
-        if is_short:
+        if len(page.records) <= slice_size and all(record.size_bytes <= LARGE_BYTES for record in page.records):
             with suppress(TooMuchForTheLoop), on_the_loop():
                 return self._sent(b"".join((before, b",".join(map(convert, page.records)), after)), 200)
         return StreamAnswer(pieces)

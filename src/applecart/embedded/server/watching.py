@@ -62,10 +62,7 @@ def read_options(query: Mapping[str, str]) -> WatchOptions:
     except ValueError as error:
         # The real server answers 500 here; a bad request is what it is.
         raise Refusal(400, "BadRequest", f'resourceVersion: Invalid value: "{text}": {error}') from None
-    if sends is None and (at is None or at == 0):
-        return WatchOptions(None, False, is_true(query.get("allowWatchBookmarks")), timeout_s)
-    begins_now = bool(sends)
-    wants = is_true(query.get("allowWatchBookmarks"))
+    begins_now, wants = bool(sends), is_true(query.get("allowWatchBookmarks"))
     return WatchOptions(None if begins_now else at or None, begins_now and wants, wants, timeout_s)
 
 
@@ -211,14 +208,11 @@ def _problems(query: Mapping[str, str], match: str, sends: bool | None) -> list[
     field = "resourceVersionMatch"
     if query.get("continue"):
         return [forbidden(field, "resourceVersionMatch is forbidden when continue is provided")]
-    if sends is None:
-        if not match:
-            return []
-        problems = [forbidden(field, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")]
-    else:
-        problems = []
-        if match != NOT_OLDER:
-            problems.append(forbidden(field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+    problems: list[FieldError] = []
+    if sends is None and match:
+        problems.append(forbidden(field, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"))
+    elif sends is not None and match != NOT_OLDER:
+        problems.append(forbidden(field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
     if match not in ("", NOT_OLDER):
         problems.append(not_supported(field, match, (NOT_OLDER,)))
     return problems

@@ -205,8 +205,7 @@ def refuse_other_place(kind: Kind, key: Key, document: Document) -> None:
     metadata = metadata if isinstance(metadata, dict) else {}
     name = metadata.get("name")
     if not name:
-        why = "name must be provided"
-        raise bad_request(f"the name of the object ({key.name} based on URL) was undeterminable: {why}")
+        raise bad_request(f"the name of the object ({key.name} based on URL) was undeterminable: name must be provided")
     if name != key.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({key.name})")
     settle_namespace(kind, metadata, key.namespace)

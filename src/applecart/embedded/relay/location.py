@@ -37,18 +37,17 @@ def container_of(pod: Document, wanted: str) -> str:
     """The container that is asked for, or the only one."""
     name = pod["metadata"]["name"]
     spec = pod["spec"]
-    containers = [one["name"] for one in spec.get("containers") or ()]
-    others = [one["name"] for group in ("initContainers", "ephemeralContainers") for one in spec.get(group) or ()]
+    groups = ("initContainers", "containers", "ephemeralContainers")
+    initial, containers, ephemeral = ([one["name"] for one in spec.get(group) or ()] for group in groups)
     if wanted:
-        if wanted in containers or wanted in others:
+        if wanted in (*initial, *containers, *ephemeral):
             return wanted
         raise bad_request(f"container {wanted} is not valid for pod {name}")
     if len(containers) == 1:
         return str(containers[0])
     if not containers:
         raise bad_request(f"a container name must be specified for pod {name}")
-    initial = [one["name"] for one in spec.get("initContainers") or ()]
-    choice = " ".join([*initial, *containers, *others[len(initial) :]])
+    choice = " ".join([*initial, *containers, *ephemeral])
     raise bad_request(f"a container name must be specified for pod {name}, choose one of: [{choice}]")
 
 

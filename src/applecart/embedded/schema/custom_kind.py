@@ -76,13 +76,12 @@ class CustomStrategy(Strategy):
 def custom_kinds(crd: Document) -> list[Kind]:
     """One kind per served version; a definition without any has none."""
     spec = crd["spec"]
-    versions = [version for version in spec.get("versions") or () if version.get("served")]
     stored = next((version for version in spec.get("versions") or () if version.get("storage")), None)
     if stored is None:
         return []
     storage = _resource(spec, stored)
     schemas = compiled_schemas(crd)
-    return [_kind(crd, version, storage, schemas) for version in versions]
+    return [_kind(crd, version, storage, schemas) for version in spec["versions"] if version.get("served")]
 
 
 def compiled_schemas(crd: Document) -> Mapping[str, CompiledSchema]:

@@ -77,9 +77,8 @@ def _read_text(request: ApiRequest, kind: Kind, repeated: list[str]) -> Document
             raise bad_request(f"couldn't get version/kind; json parse error: {why}")
         for member in ("apiVersion", "kind"):
             if not isinstance(document.get(member) or "", str):
-                got = json_type(document[member])
-                why = f"json: cannot unmarshal {got} into Go struct field .{member} of type string"
-                raise bad_request(f"couldn't get version/kind; json parse error: {why}")
+                why = f"cannot unmarshal {json_type(document[member])} into Go struct field .{member} of type string"
+                raise bad_request(f"couldn't get version/kind; json parse error: json: {why}")
     except Refusal as refusal:
         if refusal.code != 400:
             raise

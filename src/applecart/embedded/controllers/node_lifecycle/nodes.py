@@ -70,22 +70,13 @@ def lost_conditions(node: Node, now: datetime) -> list[NodeCondition]:
     at = now.replace(microsecond=0)
     changed = []
     for type_ in KEPT_BY_THE_AGENT:
-        known = node.condition(type_)
+        known, reason, message = node.condition(type_), STOPPED_REASON, STOPPED
         if known is None:
-            changed.append(
-                NodeCondition(
-                    type=type_,
-                    status=UNKNOWN,
-                    reason=NEVER_REASON,
-                    message=NEVER,
-                    last_heartbeat_time=node.metadata.creation_timestamp,
-                    last_transition_time=at,
-                )
-            )
-        elif known.status != UNKNOWN:
-            changed.append(
-                msgspec.structs.replace(known, status=UNKNOWN, reason=STOPPED_REASON, message=STOPPED, last_transition_time=at)
-            )
+            known = NodeCondition(type=type_, status="", last_heartbeat_time=node.metadata.creation_timestamp)
+            reason, message = NEVER_REASON, NEVER
+        if known.status != UNKNOWN:
+            lost = msgspec.structs.replace(known, status=UNKNOWN, reason=reason, message=message, last_transition_time=at)
+            changed.append(lost)
     return changed
 
 

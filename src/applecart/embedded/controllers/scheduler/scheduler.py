@@ -195,8 +195,7 @@ class Scheduler:
         if is_outdated:  # the sentence may be about several moments
             self.pending.failed(entry, self._clock.monotonic())
         if entry.is_worth_telling(message, self._clock.monotonic()):
-            failed = upstream.FAILED_SCHEDULING
-            self._recorder.event(pod, failed.type, failed.name, message)
+            self._recorder.event(pod, upstream.FAILED_SCHEDULING.type, upstream.FAILED_SCHEDULING.name, message)
         await self._write(entry.wants, explain(self._client, pod, upstream.UNSCHEDULABLE.name, message, self._clock.now()))
 
     async def _write(self, wants: Wants, call: Awaitable[None]) -> None:

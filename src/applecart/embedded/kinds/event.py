@@ -67,8 +67,9 @@ class EventStrategy(Strategy):
         return _validate(obj, "reportingComponent")
 
     def fields(self, obj: Document) -> dict[str, str]:
-        source = (obj.get("source") or {}).get("component") or obj.get("reportingComponent") or ""
-        return {**_fields(obj, "involvedObject", "reportingComponent"), "source": source}
+        fields = _fields(obj, "involvedObject", "reportingComponent")
+        fields["source"] = (obj.get("source") or {}).get("component") or fields["reportingComponent"]
+        return fields
 
 
 class NewEventStrategy(Strategy):
@@ -111,8 +112,10 @@ class NewEventStrategy(Strategy):
 
 def _fields(obj: Document, subject: str, component: str) -> dict[str, str]:
     about = obj.get(subject) or {}
-    of_subject = {f"{subject}.{name}": about.get(name) or "" for name in _OBJECT_FIELDS}
-    return of_subject | {name: obj.get(name) or "" for name in ("reason", component, "type")}
+    fields = {f"{subject}.{name}": about.get(name) or "" for name in _OBJECT_FIELDS}
+    fields["reason"], fields["type"] = obj.get("reason") or "", obj.get("type") or ""
+    fields[component] = obj.get(component) or ""
+    return fields
 
 
 def _series_errors(event: Document) -> list[FieldError]:

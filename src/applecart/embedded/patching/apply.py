@@ -12,7 +12,6 @@ from operator import or_
 from typing import Any, NamedTuple
 
 from applecart.api.meta import stamp
-from applecart.embedded.auth.untyped import mapping, metadata, name_of, namespace_of, text
 from applecart.embedded.field_errors import json_type, quoted
 from applecart.embedded.patching.field_set import NOTHING, FieldSet, Path, element_text, field, path_text
 from applecart.embedded.patching.managed_fields import (
@@ -128,15 +127,20 @@ def keep_last_applied(obj: dict[str, Any], applied: dict[str, Any]) -> None:
 
 
 def _annotations(obj: dict[str, Any] | None) -> dict[str, Any]:
-    return mapping(metadata(obj).get("annotations"))
+    metadata = obj.get("metadata") if obj else None
+    annotations = metadata.get("annotations") if type(metadata) is dict else None
+    return annotations if type(annotations) is dict else {}
 
 
 def refuse_unless_appliable(applied: dict[str, Any], live: dict[str, Any] | None, shape: Shape, api_version: str) -> None:
-    if applied.get("apiVersion") != api_version or (live is not None and text(applied.get("kind")) != live.get("kind")):
+    kind = _text(applied.get("kind"))
+    if applied.get("apiVersion") != api_version or (live is not None and kind != live.get("kind")):
         raise bad_request(f"invalid object type: {_type_of(applied)}")
-    if metadata(applied).get("managedFields") is not None:
+    metadata = applied.get("metadata")
+    if type(metadata) is dict and metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    if problems := structure_problems(applied, shape):
+    problems = structure_problems(applied, shape)
+    if problems:
         raise _untyped(applied, problems)
 
 
@@ -183,14 +187,20 @@ def _at(path: str, problem: str) -> str:
 
 
 def _untyped(applied: dict[str, Any], problems: list[str]) -> Refusal:
-    name = f"{namespace_of(applied)}/{name_of(applied)}"
+    metadata = applied.get("metadata")
+    names = metadata if type(metadata) is dict else {}
+    name = f"{_text(names.get('namespace'))}/{_text(names.get('name'))}"
     summary = problems[0] if len(problems) == 1 else "\n  ".join(("errors:", *problems))
     return bad_request(f"failed to create typed patch object ({name}; {_type_of(applied)}): {summary}")
 
 
 def _type_of(applied: dict[str, Any]) -> str:
-    group, _, version = text(applied.get("apiVersion")).rpartition("/")
-    return f"{group}/{version}, Kind={text(applied.get('kind'))}"
+    group, _, version = _text(applied.get("apiVersion")).rpartition("/")
+    return f"{group}/{version}, Kind={_text(applied.get('kind'))}"
+
+
+def _text(value: Any) -> str:
+    return value if type(value) is str else ""
 
 
 BEFORE_FIRST_APPLY = "before-first-apply"  # owns what was there when tracking began
@@ -260,8 +270,9 @@ def _unmanaged(live: dict[str, Any] | None) -> dict[str, Any]:
 
 def _managed(result: dict[str, Any], entries: Entries) -> dict[str, Any]:
     """The object as all are: its type first, then its metadata, with the owners last."""
-    of_object = metadata(result)
+    metadata = result.get("metadata")
+    metadata = metadata if type(metadata) is dict else {}
     if entries:
-        of_object["managedFields"] = write_entries(entries)
-    head = {"apiVersion": result.get("apiVersion"), "kind": result.get("kind"), "metadata": of_object}
+        metadata["managedFields"] = write_entries(entries)
+    head = {"apiVersion": result.get("apiVersion"), "kind": result.get("kind"), "metadata": metadata}
     return {**head, **{name: value for name, value in result.items() if name not in head}}

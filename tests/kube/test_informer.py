@@ -385,6 +385,17 @@ async def test_no_watch_is_asked_for_beyond_the_next_relist(world: World) -> Non
     assert int(asked["timeoutSeconds"]) <= 22  # the relist is spread out by a tenth
 
 
+async def test_a_time_out_of_a_bug_is_not_taken_for_a_relist_that_is_due(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: Any) -> None:
+        raise TimeoutError
+
+    informer = world.informer()
+    monkeypatch.setattr(informer, "_watch_once", broken)
+    async with following(informer):
+        await elapse(60)
+        assert len(world.network.calls) < 20
+
+
 async def test_a_server_that_ends_every_watch_at_once_is_not_hammered(world: World) -> None:
     informer = world.informer(tuning=Tuning(relist_s=DAY_S))
 

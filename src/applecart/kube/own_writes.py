@@ -152,10 +152,9 @@ class _Follower:
                 await self.informer.wait_until(lambda: self._shows_answers() or any(self._missing()), WITHIN_S)
                 self._recall(self._missing())
             except NotInTime:
-                late = {key: one for key, one in self._answers.items() if not self._shows(key, one)}
-                if any(one.position <= self.informer.position for one in late.values()):
+                position = self.informer.position
+                if any(one.position <= position and not self._shows(key, one) for key, one in self._answers.items()):
                     self.informer.list_again()
-                self._recall(late)
                 raise
 
     async def _look_up(self, doubts: Mapping[Key, int]) -> None:

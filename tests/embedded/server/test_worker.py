@@ -4,6 +4,7 @@ import asyncio
 import gc
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
@@ -83,6 +84,24 @@ async def test_the_thread_goes_on_after_what_no_work_can_be_blamed_for(
         await worker.run(ONE, fails)
     assert await worker.run(OTHER, lambda: 1) == 1  # by now the thread has told it
     assert [one.message for one in caplog.records] == ["a large request broke off in a way nobody foresaw"]
+
+
+async def test_the_thread_keeps_no_work_that_is_done(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With it the request and all it had read, until there was another one."""
+
+    class Jobs:
+        def __init__(self) -> None:
+            self.left: list[Callable[[], None]] = [lambda: None]
+            self.first = weakref.ref(self.left[0])
+
+        def get(self) -> Callable[[], None] | None:
+            if self.left:
+                return self.left.pop()
+            assert self.first() is None
+            return None
+
+    monkeypatch.setattr(worker, "_jobs", Jobs())
+    worker._work()
 
 
 async def test_a_thread_that_is_no_more_is_replaced(worker: Worker, caplog: pytest.LogCaptureFixture) -> None:
